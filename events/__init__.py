@@ -1,0 +1,1 @@
+"""The append-only log: events, their bytes, their keys, and the one door through which they are written."""
