@@ -1,0 +1,147 @@
+"""
+The few file operations through which everything durable is written.
+
+One place, so that the crash campaign can put a layer in between that keeps *written* apart from *synced*, and so that
+each caller's order of durable steps can be read off its calls. Reading needs none of this.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+from ._errors import DiskFull, StoreReadOnly, StoreUnsafe
+
+_NETWORK: Final = {0x6969: "NFS", 0xFF534D42: "CIFS", 0xFE534D42: "SMB2", 0x65735546: "FUSE", 0x01021997: "9p"}
+_COPY_ON_WRITE: Final = {0x9123683E: "btrfs", 0x2FC12FC1: "ZFS", 0x794C7630: "overlayfs", 0xCA451A4E: "bcachefs"}
+_LOG_STRUCTURED: Final = {0xF2F52010: "F2FS"}
+
+
+class Disk:
+    """The real disk. Every method either did all it says, or raises."""
+
+    def create(self, path: Path, *, mode: int = 0o600) -> int:
+        """Return a descriptor of a new file, opened for appending; the directory is not synced yet."""
+        with _typed(path, "a new file"):
+            return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, mode)
+
+    def write(self, fd: int, data: bytes) -> None:
+        """Write all of the data; a short write is continued until the system says why it was short."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+
+    def overwrite(self, fd: int, data: bytes, at: int) -> None:
+        """Write the data over what stands at an offset, in place."""
+        view = memoryview(data)
+        while view:
+            count = os.pwrite(fd, view, at)
+            view, at = view[count:], at + count
+
+    def sync(self, fd: int) -> None:
+        """Make the file's data durable, and its size; a failure is final, and must not be retried."""
+        os.fdatasync(fd)
+
+    def sync_directory(self, path: Path) -> None:
+        """Make creations, renames and removals in the directory durable."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut the file to a size."""
+        os.ftruncate(fd, size)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Put one file in the place of another, atomically; durable after `sync_directory`."""
+        os.replace(old, new)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; one that is already gone is not an error."""
+        path.unlink(missing_ok=True)
+
+    def write_file(self, path: Path, data: bytes) -> None:
+        """Write a whole file and make it durable under its final name; not for secrets that must be replaceable."""
+        with _typed(path, path.name):
+            fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            try:
+                self.write(fd, data)
+                self.sync(fd)
+            finally:
+                os.close(fd)
+
+    def replace_file(self, path: Path, data: bytes) -> None:
+        """Write a file beside `path`, make it durable, and put it in its place, atomically and durably."""
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            self.write_file(beside, data)
+            self.rename(beside, path)
+        except BaseException:
+            self.remove(beside)
+            raise
+        self.sync_directory(path.parent)
+
+
+class _typed:  # noqa: N801  # a context manager that reads as a word
+    """Turns the system's errors into ours, once, at the boundary."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self._path, self._what = path, what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise_typed(error, self._path, self._what)
+
+
+def raise_typed(error: OSError, path: Path, what: str) -> None:
+    """
+    Raise our error for one of the system's, or the system's own when none fits.
+
+    Raises:
+        DiskFull: no space or quota is left.
+        StoreReadOnly: the file system or the permissions do not allow writing.
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        raise DiskFull(what=what) from error
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        raise StoreReadOnly(path=str(path), detail=error.strerror) from error
+    raise error
+
+
+def check_file_system(path: Path) -> str | None:
+    """
+    Return a warning when overwriting in place does not overwrite on this file system, else None.
+
+    Raises:
+        StoreUnsafe: a network file system, where locks and durability cannot be trusted.
+    """
+    magic = _file_system_magic(path)
+    if name := _NETWORK.get(magic):
+        raise StoreUnsafe(filesystem=name, detail="locks and fsync cannot be trusted there", hint="use a local disk")
+    if name := (_COPY_ON_WRITE.get(magic) or _LOG_STRUCTURED.get(magic)):
+        return (
+            f"{name} does not overwrite in place: an erased key may survive on the device. "
+            "Put root.key on ext4 or XFS, or on an encrypted volume whose key you can destroy."
+        )
+    return None
+
+
+class _StatFs(ctypes.Structure):
+    # Linux struct statfs on 64-bit machines: f_type is the first word; the rest is only room.
+    _fields_ = [("f_type", ctypes.c_long), ("rest", ctypes.c_char * 248)]  # noqa: RUF012  # ctypes wants a list
+
+
+def _file_system_magic(path: Path) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = _StatFs()
+    if libc.statfs(os.fsencode(path), ctypes.byref(result)) != 0:
+        return 0
+    return int(result.f_type) & 0xFFFFFFFF

@@ -1,0 +1,273 @@
+"""
+The door: the one function through which every event enters the log (I1).
+
+Under the writer lock, in this order: catch up with what other processes appended; set aside what an unfinished commit
+left; finish an erasure that was interrupted; ask admission what may be written, against the state that is now current;
+seal; append one frame, durably; let the followers see it; destroy the keys that it condemns.
+
+Admission is somebody else's (`gate` implements it, `muniment` puts the two together): here it is a function from the
+moment to drafts, which may raise, and then nothing was written.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from ._codec import Digest, EventHeader, parse_event_header
+from ._errors import StoreReadOnly
+from ._ids import new_id
+from ._keys import KeyTree, LedgerTombstone
+from ._lock import WriterLock
+from ._log import Head, LocatedFrame, Location, Log, TornTail
+from ._model import Body, Draft, Envelope, Forgotten, Opened, Rank
+from ._scope import STORE_SCOPE
+from ._seal import NONCE_BYTES, Sealer
+
+CONTENT_CHUNK = "content/"
+"""Chunks of projections whose names begin so hold what was derived from bodies: a forget destroys their keys."""
+
+
+class Event(NamedTuple):
+    """An event as followers see it. The envelope is None when its whole scope was forgotten."""
+
+    header: EventHeader
+    envelope: Envelope | None
+    where: Location
+    hash: Digest
+    raw: bytes
+
+    @property
+    def seq(self) -> int:
+        """Its place in the log."""
+        return self.header.seq
+
+    @property
+    def recorded_at(self) -> int:
+        """Its record time."""
+        return self.header.recorded_at
+
+
+class Batch(NamedTuple):
+    """The events of one commit: visible wholly or not at all."""
+
+    events: list[Event]
+    head: Head
+
+
+class Moment(NamedTuple):
+    """When and where the batch that is being admitted will stand; `key_epoch` is what a forget in it must reach."""
+
+    recorded_at: int
+    first_seq: int
+    key_epoch: int
+
+
+class Follower(Protocol):
+    """What sees every batch, in order, once."""
+
+    def apply(self, batch: Batch) -> None:
+        """Take in the next batch."""
+        ...
+
+
+class ScopeSlots(Protocol):
+    """Where the key slot of each scope is known."""
+
+    def scope_slot(self, scope: str) -> int | None:
+        """Return the key slot of a scope's envelopes, or None before its first event."""
+        ...
+
+
+Plan = Callable[[Moment], Sequence[Draft]]
+
+
+class Door:
+    """Reads the log for its followers, and appends to it. Thread-safe."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        keys: KeyTree,
+        sealer: Sealer,
+        lock: WriterLock,
+        slots: ScopeSlots,
+        followers: Sequence[Follower],
+        clock: Callable[[], int],
+        version: str,
+        read_only: bool = False,
+    ) -> None:
+        self._log, self._keys, self._sealer, self._lock = log, keys, sealer, lock
+        self._slots, self._followers, self._clock, self._version = slots, list(followers), clock, version
+        self._read_only = read_only
+        self._mutex = threading.RLock()
+        self._announced = False
+        self._condemned: list[tuple[int, Forgotten]] = []
+        self.torn: list[TornTail] = []
+
+    @property
+    def head(self) -> Head:
+        """The last event that this process has applied."""
+        return self._log.head
+
+    def catch_up(self) -> None:
+        """Apply what was appended since, by whichever process."""
+        with self._mutex:
+            if self._log.is_behind():
+                for batch in self._read_new():
+                    self._show(batch)
+
+    def append(self, plan: Plan) -> Batch | None:
+        """
+        Append what `plan` returns as one batch, durably; None when it returns nothing.
+
+        `plan` is called under the lock, after catching up, and may raise: then nothing is written. When this returns,
+        the batch survives any crash, every follower has applied it, and the keys that it condemns are gone.
+        """
+        if self._read_only:
+            raise StoreReadOnly(path="store", detail="it was opened for reading")
+        with self._mutex, self._lock.hold() as outermost:
+            if outermost:
+                self._take_over()
+            now = max(self._clock(), self._log.head.recorded_at + 1)
+            first_seq = self._log.head.seq + (1 if self._announced else 2)
+            drafts = list(plan(Moment(now, first_seq, self._keys.epoch + 1)))
+            if not drafts:
+                return None
+            batch = self._commit(drafts, now)
+            self._finish_erasures()
+            return batch
+
+    def settle(self) -> None:
+        """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""
+        with self._mutex, self._lock.hold():
+            self._take_over()
+
+    def open_body(self, event: Event) -> Body | None:
+        """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
+        return self._sealer.open_body(event.header, event.raw)
+
+    def read_body(self, where: Location) -> Body | None:
+        """Return the body of an event by its place; None when it has none, or its key was destroyed."""
+        with self._mutex:
+            raw = self._log.read_at(where)
+            return self._sealer.open_body(parse_event_header(raw), raw)
+
+    def _take_over(self) -> None:
+        # What the lock's last holder left may be anything that a kill leaves.
+        if not self._keys.is_current():
+            self._keys.reload()
+            self._sealer.forget_ciphers()
+        for batch in self._read_new():
+            self._show(batch)
+        torn = self._log.recover()
+        if torn is not None:
+            self.torn.append(torn)
+            if torn.slots:
+                self._keys.reload()
+                self._keys.reserve(max(torn.slots) + 1)
+                self._keys.shred(torn.slots)
+        self._finish_erasures()
+
+    def _read_new(self) -> Iterator[Batch]:
+        for located in self._log.read_new():
+            yield self._open_frame(located)
+
+    def _open_frame(self, located: LocatedFrame) -> Batch:
+        events: list[Event] = []
+        for index, raw in enumerate(located.frame.events):
+            header = parse_event_header(raw)
+            envelope = self._sealer.open_envelope(header, raw)
+            events.append(Event(header, envelope, located.location(index), located.frame.chain[index], raw))
+        return Batch(events, self._log.head)
+
+    def _show(self, batch: Batch) -> None:
+        for follower in self._followers:
+            follower.apply(batch)
+        for event in batch.events:
+            if isinstance(event.envelope, Forgotten):
+                self._condemned.append((event.header.recorded_at, event.envelope))
+
+    def _commit(self, drafts: list[Draft], now: int) -> Batch:
+        if not self._announced:
+            drafts.insert(0, self._opened(now))
+        scope_slots, slots = self._assign_slots(drafts)
+        seq = self._log.head.seq
+        nonces = os.urandom(NONCE_BYTES * len(drafts))
+        events = [
+            self._sealer.seal(
+                draft,
+                seq=seq + 1 + index,
+                recorded_at=now,
+                scope_slot=scope_slots[draft.envelope.scope],
+                slot=slots[index],
+                nonce=nonces[NONCE_BYTES * index : NONCE_BYTES * (index + 1)],
+            )
+            for index, draft in enumerate(drafts)
+        ]
+        located = self._log.append(events, now)
+        batch = self._open_frame(located)
+        self._show(batch)
+        if not self._announced:
+            self._announced = True
+            batch = Batch(batch.events[1:], batch.head)
+        return batch
+
+    def _assign_slots(self, drafts: Sequence[Draft]) -> tuple[dict[str, int], list[int]]:
+        free = max(self._log.head.next_slot, 1 + max(self._keys.shredded, default=-1))
+        scopes: dict[str, int] = {}
+        slots: list[int] = []
+        for draft in drafts:
+            scope = draft.envelope.scope
+            if scope not in scopes:
+                known = self._slots.scope_slot(scope)
+                if known is None:
+                    known, free = free, free + 1
+                scopes[scope] = known
+            if draft.body is not None and draft.slot is None:
+                slots.append(free)
+                free += 1
+            else:
+                slots.append(draft.slot or 0)
+        if free > self._keys.capacity:
+            self._keys.reload()
+            self._keys.reserve(free)
+        return scopes, slots
+
+    def _finish_erasures(self) -> None:
+        condemned = [(at, forgotten) for at, forgotten in self._condemned if forgotten.key_epoch > self._keys.epoch]
+        if condemned:
+            slots = {slot for _, forgotten in condemned for _, slot in forgotten.targets}
+            slots.update(slot for _, forgotten in condemned for slot in forgotten.other_slots)
+            self._keys.reload()
+            self._keys.shred(
+                slots,
+                drop_chunks=self._keys.content_chunks(CONTENT_CHUNK),
+                tombstones=[entry for at, forgotten in condemned for entry in ledger_entries(forgotten, at)],
+            )
+            self._sealer.forget_ciphers()
+        self._condemned.clear()
+
+    def _opened(self, now: int) -> Draft:
+        return Draft(
+            id=new_id(now),
+            envelope=Opened(
+                scope=STORE_SCOPE,
+                actor="muniment",
+                origin="muniment",
+                rank=Rank.EXTERNAL,
+                nonce=os.urandom(16),
+                version=self._version,
+            ),
+        )
+
+
+def ledger_entries(forgotten: Forgotten, recorded_at: int) -> list[LedgerTombstone]:
+    """Return a forget's tombstones as the shred ledger keeps them."""
+    return [
+        (domain, digest, belief, form, forgotten.scope, forgotten.everyone, forgotten.rank, recorded_at)
+        for domain, digest, belief, form in forgotten.tombstones
+    ]

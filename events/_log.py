@@ -1,0 +1,380 @@
+"""
+The log: 64 MiB segments of frames, append-only, followed by any number of readers without a daemon.
+
+Steps of an append, with what a crash after each leaves (the caller holds the writer lock and has caught up):
+
+    1. if the segment is full: the next one is created, its header written and synced: an empty segment, or none
+    2. fsync of log/: the segment's name is durable
+    3. the old segment becomes read-only: cosmetic, readers go by the next one's name
+    4. write of the frame: nothing, or a torn frame that nobody was told about
+    5. fdatasync: the whole frame; only now is it acknowledged
+    6. the head in memory moves: lost with the process, found again by reading
+
+`read_new` is how opening, catching up, replay and verification all read; `recover` sets a torn frame aside.
+After a write or sync that failed the outcome is unknown: the log refuses to write until it is opened again.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ._codec import (
+    DIGEST_BYTES,
+    EVENT_HEADER,
+    FRAME_HEADER,
+    FRAME_HEADER_BYTES,
+    NO_SLOT,
+    SEGMENT_HEADER_BYTES,
+    Damaged,
+    Digest,
+    Frame,
+    format_frame,
+    format_segment_header,
+    genesis,
+    parse_frame,
+    parse_segment_header,
+)
+from ._disk import Disk, raise_typed
+from ._errors import LogCorrupt, StoreReadOnly, WriterPoisoned
+
+SEGMENT_BYTES: Final = 64 << 20
+_SECTOR: Final = 512
+_SUFFIX: Final = ".seg"
+_RECORDED_AT: Final = struct.Struct(">q")
+_RECORDED_AT_OFFSET: Final = 12
+_SLOTS: Final = struct.Struct(">II")
+_SLOTS_OFFSET: Final = 36
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """
+    A place in the log that commits to everything before it, and where to read on.
+
+    `seq` and `chain` are the last event's; `segment` is the first sequence number of its segment, `offset` the end of
+    its frame there. `recorded_at` is the last record time, `next_slot` the first key slot that no event names.
+    """
+
+    log_id: bytes
+    seq: int
+    chain: bytes
+    segment: int
+    offset: int
+    recorded_at: int
+    next_slot: int
+
+
+class Location(NamedTuple):
+    """Where an event's bytes lie."""
+
+    segment: int
+    offset: int
+    length: int
+
+
+class LocatedFrame(NamedTuple):
+    """A frame, the segment and offset at which it begins."""
+
+    frame: Frame
+    segment: int
+    offset: int
+
+    def location(self, index: int) -> Location:
+        """Return where the frame's event number `index` lies."""
+        return Location(self.segment, self.offset + self.frame.offsets[index], len(self.frame.events[index]))
+
+
+class TornTail(NamedTuple):
+    """Bytes of a commit that was never acknowledged, set aside; `slots` are the key slots that they name."""
+
+    seq: int
+    size: int
+    kept_in: str
+    slots: frozenset[int]
+
+
+class Log:
+    """
+    One log directory, as one process reads and appends to it.
+
+    Not thread-safe, and `append` and `recover` need the writer lock: the door takes care of both.
+    """
+
+    def __init__(self, directory: Path, log_id: bytes, disk: Disk, *, read_only: bool = False) -> None:
+        self._directory, self._log_id, self._disk, self._read_only = directory, log_id, disk, read_only
+        self._fds: dict[int, int] = {}
+        self._poison: str | None = None
+        self.damage: LogCorrupt | None = None
+        self.head = self.start
+
+    @classmethod
+    def create(cls, directory: Path, log_id: bytes, disk: Disk) -> Log:
+        """Make an empty log; the caller syncs the directory that holds it."""
+        directory.mkdir(mode=0o700, exist_ok=True)
+        log = cls(directory, log_id, disk)
+        log._create_segment(1, genesis(log_id))
+        return log
+
+    @property
+    def start(self) -> Head:
+        """The head of the empty log."""
+        return Head(self._log_id, 0, genesis(self._log_id), 1, SEGMENT_HEADER_BYTES, 0, 0)
+
+    def resume(self, head: Head) -> bool:
+        """Continue reading from a head that was kept elsewhere; False when this log does not contain it."""
+        if head.log_id != self._log_id:
+            return False
+        if head == self.start:
+            self.head = head
+            return True
+        try:
+            link = os.pread(self._fd(head.segment), DIGEST_BYTES, head.offset - DIGEST_BYTES)
+        except (OSError, LogCorrupt):
+            return False
+        if link != head.chain:
+            return False
+        self.head = head
+        return True
+
+    def rewind(self) -> None:
+        """Read again from the first event."""
+        self.head = self.start
+
+    def read_new(self) -> Iterator[LocatedFrame]:
+        """
+        Yield the frames after the head, moving it past each one.
+
+        Stops at the end, at an unfinished frame, and at damage, which it leaves in `damage`.
+        """
+        self.damage = None
+        while True:
+            data = self._rest_of_segment()
+            at = 0
+            while at < len(data):
+                located = self._next_frame(data, at)
+                if located is None:
+                    break
+                yield located
+                at += located.frame.size
+            if self.damage or at < len(data) or not self._enter_next_segment():
+                return
+
+    def read_at(self, where: Location) -> bytes:
+        """Return an event's bytes; they were checked when it was first read."""
+        return os.pread(self._fd(where.segment), where.length, where.offset)
+
+    def is_behind(self) -> bool:
+        """Tell, by two system calls, whether there are bytes after the head."""
+        if os.fstat(self._fd(self.head.segment)).st_size > self.head.offset:
+            return True
+        return self.head.seq >= self.head.segment and self._path(self.head.seq + 1).exists()
+
+    def append(self, events: Sequence[bytes], recorded_at: int) -> LocatedFrame:
+        """
+        Append one frame, durably, and return it.
+
+        Raises:
+            WriterPoisoned: an earlier write failed, or this one did with an unknown outcome.
+            DiskFull: there was no room; nothing of the frame is left.
+        """
+        self._check_writable()
+        if self.head.offset >= SEGMENT_BYTES:
+            self._roll()
+        head = self.head
+        data, chain = format_frame(head.seq + 1, events, Digest(head.chain))
+        fd = self._fd(head.segment)
+        self._write_frame(fd, data, head)
+        offsets: list[int] = []
+        position = FRAME_HEADER_BYTES + 4 * len(events)
+        for event in events:
+            offsets.append(position)
+            position += len(event)
+        frame = Frame(head.seq + 1, list(events), chain, offsets, len(data))
+        located = LocatedFrame(frame, head.segment, head.offset)
+        self._advance(frame, recorded_at)
+        return located
+
+    def recover(self) -> TornTail | None:
+        """
+        Set aside what an unfinished commit left after the head, and return what it was.
+
+        Raises:
+            LogCorrupt: the bytes are not the remains of an unfinished commit.
+        """
+        if self.damage is not None:
+            raise self.damage
+        fd = self._fd(self.head.segment)
+        size = os.fstat(fd).st_size
+        if size <= self.head.offset:
+            return None
+        data = os.pread(fd, size - self.head.offset, self.head.offset)
+        name = f"{self.head.segment:016d}.torn-{self.head.offset}-{os.urandom(4).hex()}"
+        self._disk.write_file(self._directory / name, data)
+        self._disk.truncate(fd, self.head.offset)
+        self._disk.sync(fd)
+        self._disk.sync_directory(self._directory)
+        return TornTail(self.head.seq + 1, len(data), name, _slots_named(data, self.head.next_slot))
+
+    def segments(self) -> list[Path]:
+        """Return the paths of all segments in order."""
+        return sorted(self._directory.glob(f"*{_SUFFIX}"))
+
+    def close(self) -> None:
+        """Release the descriptors."""
+        for fd in self._fds.values():
+            os.close(fd)
+        self._fds.clear()
+
+    def _next_frame(self, data: bytes, at: int) -> LocatedFrame | None:
+        head = self.head
+        try:
+            frame = parse_frame(data, at, head.seq + 1, Digest(head.chain))
+        except Damaged as error:
+            if not _is_torn(data, at):
+                self.damage = self._corrupt(str(error))
+            return None
+        if frame is None:
+            return None
+        (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1], _RECORDED_AT_OFFSET)
+        located = LocatedFrame(frame, head.segment, head.offset)
+        self._advance(frame, recorded_at)
+        return located
+
+    def _advance(self, frame: Frame, recorded_at: int) -> None:
+        head = self.head
+        seq = head.seq + len(frame.events)
+        next_slot = head.next_slot
+        for event in frame.events:
+            for slot in _SLOTS.unpack_from(event, _SLOTS_OFFSET):
+                if next_slot <= slot != NO_SLOT:
+                    next_slot = slot + 1
+        self.head = Head(
+            head.log_id, seq, frame.chain[-1], head.segment, head.offset + frame.size, recorded_at, next_slot
+        )
+
+    def _rest_of_segment(self) -> bytes:
+        fd = self._fd(self.head.segment)
+        size = os.fstat(fd).st_size
+        if size <= self.head.offset:
+            return b""
+        return os.pread(fd, size - self.head.offset, self.head.offset)
+
+    def _enter_next_segment(self) -> bool:
+        head = self.head
+        if head.seq < head.segment or not self._path(head.seq + 1).exists():
+            return False
+        try:
+            log_id, first_seq, before = parse_segment_header(self._path(head.seq + 1).read_bytes()[:SEGMENT_HEADER_BYTES])
+        except Damaged as error:
+            self.damage = self._corrupt(str(error))
+            return False
+        if (log_id, first_seq, before) != (self._log_id, head.seq + 1, head.chain):
+            self.damage = self._corrupt("the next segment does not continue this one")
+            return False
+        self._move_to_segment(head.seq + 1)
+        return True
+
+    def _roll(self) -> None:
+        first = self.head.seq + 1
+        self._create_segment(first, Digest(self.head.chain))
+        self._disk.sync_directory(self._directory)
+        self._path(self.head.segment).chmod(0o444)
+        self._move_to_segment(first)
+
+    def _move_to_segment(self, first_seq: int) -> None:
+        self.head = msgspec.structs.replace(self.head, segment=first_seq, offset=SEGMENT_HEADER_BYTES)
+
+    def _create_segment(self, first_seq: int, before: Digest) -> None:
+        path = self._path(first_seq)
+        self._disk.replace_file(path, format_segment_header(self._log_id, first_seq, before))
+
+    def _write_frame(self, fd: int, data: bytes, head: Head) -> None:
+        try:
+            self._disk.write(fd, data)
+        except OSError as error:
+            self._take_back(fd, head.offset, error)
+            raise_typed(error, self._path(head.segment), "the log")
+        try:
+            self._disk.sync(fd)
+        except OSError as error:
+            # The kernel may have marked the pages clean: a second fsync would succeed without having written them.
+            self._poison = "fdatasync"
+            raise WriterPoisoned(step="fdatasync", detail=str(error)) from error
+
+    def _take_back(self, fd: int, size: int, error: OSError) -> None:
+        try:
+            self._disk.truncate(fd, size)
+            self._disk.sync(fd)
+        except OSError:
+            self._poison = "write"
+            raise WriterPoisoned(step="write", detail=str(error)) from error
+
+    def _check_writable(self) -> None:
+        if self._poison:
+            raise WriterPoisoned(step=self._poison, detail="an earlier commit has an unknown outcome")
+        if self._read_only:
+            raise StoreReadOnly(path=str(self._directory), detail="it was opened for reading")
+        if self.damage is not None:
+            raise self.damage
+
+    def _corrupt(self, detail: str) -> LogCorrupt:
+        head = self.head
+        return LogCorrupt(seq=head.seq + 1, segment=self._path(head.segment).name, offset=head.offset, detail=detail)
+
+    def _path(self, first_seq: int) -> Path:
+        return self._directory / f"{first_seq:016d}{_SUFFIX}"
+
+    def _fd(self, segment: int) -> int:
+        fd = self._fds.get(segment)
+        if fd is None:
+            flags = os.O_RDONLY if self._read_only else os.O_RDWR | os.O_APPEND
+            try:
+                fd = os.open(self._path(segment), flags | os.O_CLOEXEC)
+            except PermissionError:
+                fd = os.open(self._path(segment), os.O_RDONLY | os.O_CLOEXEC)  # sealed, or a read-only copy
+            except FileNotFoundError as error:
+                raise LogCorrupt(
+                    seq=segment, segment=self._path(segment).name, offset=0, detail="the segment is missing"
+                ) from error
+            self._fds[segment] = fd
+        return fd
+
+
+def _is_torn(data: bytes, at: int) -> bool:
+    # A torn commit is the last thing in the log, and lacks bytes: it is short (parse_frame says None, not Damaged), or
+    # a sector of it was never written and reads as zeros. A full-length frame that is merely wrong is damage.
+    rest = data[at:]
+    if len(rest) >= FRAME_HEADER_BYTES:
+        _, body_bytes, _, _, _ = FRAME_HEADER.unpack_from(rest)
+        if len(rest) > FRAME_HEADER_BYTES + body_bytes + DIGEST_BYTES and not _has_zeroed_sector(rest):
+            return False
+    return _has_zeroed_sector(rest)
+
+
+def _slots_named(torn: bytes, first_free: int) -> frozenset[int]:
+    # Slots that the torn commit may have used. Events are walked as far as they are there; of the last one at least
+    # the header must be whole for its slots to have sealed anything that can be read.
+    slots: set[int] = set()
+    if len(torn) < FRAME_HEADER_BYTES:
+        return frozenset()
+    count = FRAME_HEADER.unpack_from(torn)[3]
+    position = FRAME_HEADER_BYTES + 4 * count
+    for n in range(min(count, len(torn) // 4)):
+        if len(torn) < position + EVENT_HEADER.size:
+            break
+        slots.update(_SLOTS.unpack_from(torn, position + _SLOTS_OFFSET))
+        (length,) = struct.unpack_from(">I", torn, FRAME_HEADER_BYTES + 4 * n)
+        position += length
+    return frozenset(slot for slot in slots if first_free <= slot != NO_SLOT)
+
+
+def _has_zeroed_sector(rest: bytes) -> bool:
+    zeros = bytes(_SECTOR)
+    return any(rest[i : i + _SECTOR] == zeros[: len(rest[i : i + _SECTOR])] for i in range(0, len(rest), _SECTOR))
+
+

@@ -1,0 +1,187 @@
+"""
+Sealing: AES-256-GCM through `cryptography`, with a commitment to the key beside each sealed part.
+
+GCM does not commit to its key: whoever holds the log could otherwise make one ciphertext that opens to two texts under
+two keys. So each part carries BLAKE3(key=key, 0x02)[:16], checked before opening.
+
+Plaintext is a u32 length, the bytes, and zeros up to the next size class (Padmé, Nikitin et al. 2019: at most 12 % of
+overhead, and the ciphertext's length tells about log log of the true one), so that lengths say little.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, Protocol
+
+import msgspec
+from blake3 import blake3
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from ._codec import EVENT_HEADER, EVENT_VERSION, NO_COMMITMENT, NO_SLOT, EventHeader
+from ._errors import KeyMissing
+from ._model import BODIES, ENVELOPES, Body, Draft, Envelope, EventType, WordsBody
+
+KEY_BYTES: Final = 32
+TAG_BYTES: Final = 16
+NONCE_BYTES: Final = 12
+_COMMIT: Final = b"\x02"
+_ENVELOPE_DOMAIN: Final = b"E"
+_BODY_DOMAIN: Final = b"B"
+_BLOB_DOMAIN: Final = b"S"
+_LENGTH: Final = struct.Struct(">I")
+_SMALLEST: Final = 64
+
+
+class KeySource(Protocol):
+    """Where the keys of slots come from."""
+
+    def slot_key(self, slot: int) -> bytes:
+        """Return the key of a slot; raises KeyMissing when the page that holds it cannot be opened."""
+        ...
+
+    def is_shredded(self, slot: int) -> bool:
+        """Tell whether the slot's key was destroyed on purpose."""
+        ...
+
+
+def commitment(key: bytes) -> bytes:
+    """Return the 16 bytes that commit to a key: BLAKE3(key=key, 0x02)[:16]."""
+    return blake3(_COMMIT, key=key).digest(16)
+
+
+def padded_size(length: int) -> int:
+    """Return the size class of a plaintext: the Padmé bound, at least 64."""
+    if length <= _SMALLEST:
+        return _SMALLEST
+    exponent = length.bit_length() - 1
+    low_bits = exponent - exponent.bit_length()
+    mask = (1 << low_bits) - 1
+    return (length + mask) & ~mask
+
+
+def seal_blob(key: bytes, nonce: bytes, plain: bytes, context: bytes) -> bytes:
+    """Return commitment || sealed bytes of something that is not an event: a key page, a table, a snapshot chunk."""
+    return commitment(key) + AESGCM(key).encrypt(nonce, plain, _BLOB_DOMAIN + context)
+
+
+def open_blob(key: bytes, nonce: bytes, sealed: bytes, context: bytes) -> bytes | None:
+    """Return what `seal_blob` sealed, or None when key, nonce, context or bytes are not the same."""
+    if sealed[:16] != commitment(key):
+        return None
+    try:
+        return AESGCM(key).decrypt(nonce, sealed[16:], _BLOB_DOMAIN + context)
+    except InvalidTag:
+        return None
+
+
+class Sealer:
+    """
+    Seals drafts into event bytes and opens them again, for one log.
+
+    Scope keys are used by every event of their scope, so their ciphers are kept; body keys are used once or a few
+    times. `forget_ciphers` drops what is kept, and must be called when the key tree changes epoch.
+    """
+
+    def __init__(self, log_id: bytes, keys: KeySource) -> None:
+        self._log_id = log_id
+        self._keys = keys
+        self._scopes: dict[int, tuple[AESGCM, bytes]] = {}
+
+    def forget_ciphers(self) -> None:
+        """Drop kept ciphers, whose keys may have been destroyed."""
+        self._scopes.clear()
+
+    def seal(self, draft: Draft, *, seq: int, recorded_at: int, scope_slot: int, slot: int, nonce: bytes) -> bytes:
+        """Return the event's bytes."""
+        cipher, scope_commitment = self._scope_cipher(scope_slot)
+        envelope = _pad(_encode(draft.envelope))
+        body = b"" if draft.body is None else _pad(_encode(draft.body))
+        body_key = self._keys.slot_key(slot) if body else b""
+        header = EVENT_HEADER.pack(
+            EVENT_VERSION,
+            draft.envelope.TYPE,
+            0,
+            seq,
+            recorded_at,
+            draft.id,
+            scope_slot,
+            slot if body else NO_SLOT,
+            nonce,
+            scope_commitment,
+            commitment(body_key) if body else NO_COMMITMENT,
+            len(envelope) + TAG_BYTES,
+            len(body) + TAG_BYTES if body else 0,
+        )
+        context = self._log_id + header
+        sealed = cipher.encrypt(nonce, envelope, _ENVELOPE_DOMAIN + context)
+        if not body:
+            return header + sealed
+        return b"".join((header, sealed, AESGCM(body_key).encrypt(nonce, body, _BODY_DOMAIN + context)))
+
+    def open_envelope(self, header: EventHeader, event: bytes) -> Envelope | None:
+        """
+        Return the envelope, or None when its whole scope was forgotten.
+
+        Raises:
+            KeyMissing: the key does not fit and no forget explains it.
+        """
+        slot = header.scope_slot
+        kept = self._scopes.get(slot)
+        if kept is None or kept[1] != header.scope_commitment:
+            kept = self._scope_cipher(slot)
+            if kept[1] != header.scope_commitment:
+                return self._explain_missing(slot)
+        start = EVENT_HEADER.size
+        plain = self._decrypt(
+            kept[0], slot, header.nonce, event[start : start + header.envelope_bytes], _ENVELOPE_DOMAIN, event
+        )
+        return _ENVELOPE_DECODERS[header.type].decode(_unpad(plain))
+
+    def open_body(self, header: EventHeader, event: bytes) -> Body | None:
+        """
+        Return the body, or None when the event has none or its key was destroyed.
+
+        Raises:
+            KeyMissing: the key does not fit and no forget explains it.
+        """
+        if header.slot == NO_SLOT:
+            return None
+        key = self._keys.slot_key(header.slot)
+        if commitment(key) != header.commitment:
+            return self._explain_missing(header.slot)
+        start = EVENT_HEADER.size + header.envelope_bytes
+        plain = self._decrypt(AESGCM(key), header.slot, header.nonce, event[start:], _BODY_DOMAIN, event)
+        return _BODY_DECODERS[header.type].decode(_unpad(plain))
+
+    def _scope_cipher(self, slot: int) -> tuple[AESGCM, bytes]:
+        kept = self._scopes.get(slot)
+        if kept is None:
+            key = self._keys.slot_key(slot)
+            kept = self._scopes[slot] = (AESGCM(key), commitment(key))
+        return kept
+
+    def _decrypt(self, cipher: AESGCM, slot: int, nonce: bytes, sealed: bytes, domain: bytes, event: bytes) -> bytes:
+        try:
+            return cipher.decrypt(nonce, sealed, domain + self._log_id + event[: EVENT_HEADER.size])
+        except InvalidTag as error:
+            raise KeyMissing(slot=slot, detail="the sealed bytes do not fit the key they commit to") from error
+
+    def _explain_missing(self, slot: int) -> None:
+        if not self._keys.is_shredded(slot):
+            raise KeyMissing(slot=slot, detail="it is another key than the event was sealed with")
+
+
+def _pad(plain: bytes) -> bytes:
+    size = padded_size(_LENGTH.size + len(plain))
+    return (_LENGTH.pack(len(plain)) + plain).ljust(size, b"\0")
+
+
+def _unpad(padded: bytes) -> bytes:
+    (length,) = _LENGTH.unpack_from(padded)
+    return padded[_LENGTH.size : _LENGTH.size + length]
+
+
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_ENVELOPE_DECODERS: Final = {int(number): msgspec.msgpack.Decoder(kind) for number, kind in ENVELOPES.items()}
+_BODY_DECODERS: Final = {int(number): msgspec.msgpack.Decoder(BODIES.get(number, WordsBody)) for number in EventType}

@@ -1,0 +1,175 @@
+"""
+What is current: the resolution of one belief key at one point of both times.
+
+At (valid_at, known) the value is that of the last statement, in sequence order, among those that were entitled to the
+interval. A statement is entitled when nothing holds the interval, or its origin may change what does. Retiring,
+rejecting or forgetting the holder leaves a hole, which revives nothing and which anyone may fill afterwards. A
+quarantined holder counts as a hole while it is quarantined. A forget is on neither time axis: it applies whatever
+`known` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from muniment.events import Status
+
+from ._state import FAR_FUTURE, Fate, FateKind, Memory, may_change
+
+
+class Resolution(NamedTuple):
+    """Who holds a single-valued key at a point, who disputes it, whom it displaced at equal rank, and each role."""
+
+    current: Memory | None
+    disputes: list[Memory]
+    conflicts: list[Memory]
+    roles: dict[bytes, Status]
+
+
+Lookup = Callable[[bytes], Memory | None]
+
+
+def resolve(statements: Iterable[Memory], *, valid_at: int, known: int, lookup: Lookup) -> Resolution:
+    """Resolve the single-valued statements of one key, given in sequence order."""
+    holder: Memory | None = None
+    disputes: list[Memory] = []
+    conflicts: list[Memory] = []
+    roles: dict[bytes, Status] = {}
+    for memory, ends in _operations(statements, valid_at, known, lookup):
+        if ends:
+            if holder is memory:
+                holder = None
+            disputes = [m for m in disputes if m is not memory]
+            conflicts = [m for m in conflicts if m is not memory]
+            continue
+        if holder is None or is_quarantined(holder, known) or _entitled(memory, holder):
+            if holder is not None:
+                roles[holder.id] = Status.SUPERSEDED
+                conflicts = _displaced(conflicts, holder, memory)
+            holder = memory
+            roles[memory.id] = Status.ACTIVE
+            disputes = [m for m in disputes if not same_value(m, memory)]
+        elif same_value(memory, holder):
+            roles[memory.id] = Status.ACTIVE
+        else:
+            roles[memory.id] = Status.DISPUTED
+            disputes.append(memory)
+    if holder is not None and (holder.erasure is not None or is_quarantined(holder, known)):
+        holder = None
+    shown = [m for m in disputes if m.erasure is None and not is_quarantined(m, known)]
+    displaced = [m for m in conflicts if m.erasure is None and not is_quarantined(m, known)]
+    _supersede_stale_corroborations(roles, statements, holder)
+    return Resolution(holder, shown, displaced, roles)
+
+
+def same_value(one: Memory, other: Memory) -> bool:
+    """Tell whether two statements of one key give the same value under the normal form."""
+    return one.envelope.value_key == other.envelope.value_key
+
+
+def is_quarantined(memory: Memory, known: int) -> bool:
+    """Tell whether the memory is set apart, seen from a sequence number."""
+    state = False
+    for fate in memory.fates:
+        if fate.seq <= known and fate.kind in (FateKind.QUARANTINED, FateKind.RELEASED):
+            state = fate.kind is FateKind.QUARANTINED
+    return state
+
+
+def admitted_seq(memory: Memory, known: int) -> int:
+    """Return the sequence number from which the memory counts: its own, or its approval's; the far future if never."""
+    if not memory.envelope.pending:
+        return memory.seq
+    for fate in memory.fates:
+        if fate.kind is FateKind.APPROVED and fate.seq <= known:
+            return fate.seq
+    return FAR_FUTURE
+
+
+def superseded_by(memory: Memory, *, valid_at: int, known: int, lookup: Lookup) -> Memory | None:
+    """Return the record that explicitly supersedes this one at the point, whatever became of that record."""
+    for fate in memory.fates:
+        if fate.kind is not FateKind.SUPERSEDED or fate.seq > known or fate.by is None:
+            continue
+        successor = lookup(fate.by)
+        if successor is None or not successor.covers(valid_at) or admitted_seq(successor, known) > known:
+            continue
+        return successor
+    return None
+
+
+def retired_from(memory: Memory, known: int) -> int:
+    """Return the instant from which the memory is retired, or the far future."""
+    ends = [fate.until for fate in memory.fates if fate.kind is FateKind.RETIRED and fate.seq <= known]
+    return min(ends, default=FAR_FUTURE)
+
+
+def breakpoints(memory: Memory, lookup: Lookup) -> list[int]:
+    """Return the instants at which the memory's own state may change as valid time passes."""
+    points = [memory.envelope.valid_from, memory.valid_until]
+    for fate in memory.fates:
+        if fate.kind is FateKind.RETIRED:
+            points.append(fate.until)
+        elif fate.kind is FateKind.SUPERSEDED and fate.by is not None and (successor := lookup(fate.by)) is not None:
+            points += [successor.envelope.valid_from, successor.valid_until]
+    return points
+
+
+def _operations(
+    statements: Iterable[Memory], valid_at: int, known: int, lookup: Lookup
+) -> list[tuple[Memory, bool]]:
+    # (memory, False) states it at this point; (memory, True) ends its hold. In sequence order.
+    found: list[tuple[int, int, Memory, bool]] = []
+    for memory in statements:
+        start = admitted_seq(memory, known)
+        if start > known or not memory.covers(valid_at):
+            continue
+        found.append((start, 0, memory, False))
+        if memory.erasure is not None:
+            found.append((memory.erasure.seq, 1, memory, True))
+        found.extend(
+            (fate.seq, 1, memory, True)
+            for fate in memory.fates
+            if fate.seq <= known and _ends_hold(memory, fate, valid_at, known, lookup)
+        )
+    found.sort(key=lambda operation: operation[:2])
+    return [(memory, ends) for _, _, memory, ends in found]
+
+
+def _ends_hold(memory: Memory, fate: Fate, valid_at: int, known: int, lookup: Lookup) -> bool:
+    if fate.kind is FateKind.REJECTED:
+        return True
+    if fate.kind is FateKind.RETIRED:
+        return fate.until <= valid_at
+    if fate.kind is FateKind.SUPERSEDED and fate.by is not None:
+        successor = lookup(fate.by)
+        if successor is None or not successor.covers(valid_at) or admitted_seq(successor, known) > known:
+            return False
+        # A successor under the same key is a statement of its own, and takes over in its turn.
+        return successor.envelope.belief_key != memory.envelope.belief_key or successor.envelope.many
+    return False
+
+
+def _entitled(memory: Memory, holder: Memory) -> bool:
+    one, other = memory.envelope, holder.envelope
+    return may_change(one.origin, one.rank, other.origin, other.rank)
+
+
+def _displaced(conflicts: list[Memory], holder: Memory, memory: Memory) -> list[Memory]:
+    # What another actor of the same rank said, and was displaced, stays beside the value until that actor speaks again.
+    if memory.envelope.rank != holder.envelope.rank:
+        return []
+    kept = [m for m in (*conflicts, holder) if m.envelope.actor != memory.envelope.actor]
+    return [m for m in kept if not same_value(m, memory)]
+
+
+def _supersede_stale_corroborations(
+    roles: dict[bytes, Status], statements: Iterable[Memory], holder: Memory | None
+) -> None:
+    # A weaker record that agreed with an earlier holder stands only as long as there is a holder it agrees with.
+    for memory in statements:
+        if roles.get(memory.id) is not Status.ACTIVE or memory is holder:
+            continue
+        if holder is None or not same_value(memory, holder):
+            roles[memory.id] = Status.SUPERSEDED
