@@ -101,16 +101,21 @@ class JsonCursor:
                 return
 
     def skip(self, depth: int = 3) -> None:
-        """Pass over the next value; `depth` levels are walked through rather than held."""
+        """Pass over the next value; one larger than the buffer is walked through, `depth` levels down."""
         opening = self.peek()
-        if depth and opening == "{":
-            for _ in self.members():
-                self.skip(depth - 1)
-        elif depth and opening == "[":
-            for _ in self.elements():
-                self.skip(depth - 1)
-        else:
+        if not depth or opening not in {"{", "["}:
             self.value()
+        elif not self._skip_in_buffer():
+            for _ in self.members() if opening == "{" else self.elements():
+                self.skip(depth - 1)
+
+    def _skip_in_buffer(self) -> bool:
+        try:  # unlike a number, an array or an object cannot decode to another one when it is cut
+            _, end = self._decode_here()
+        except (ValueError, RecursionError):
+            return False
+        self._at = end
+        return True
 
     def _decode_here(self) -> tuple[object, int]:
         return _DECODER.raw_decode(self._text, self._at)

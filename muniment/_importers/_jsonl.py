@@ -118,6 +118,11 @@ def _said_at(value: object) -> int | None:
     if isinstance(value, float) and not math.isfinite(value):
         raise _Unusable("`time` is not a finite number")
     try:
-        return parse_instant(value if isinstance(value, str) else f"@{value}")
-    except BadTime:
+        return parse_instant(value if isinstance(value, str) else _epoch_text(value))
+    except (BadTime, ValueError):  # ValueError: an integer of thousands of digits
         raise _Unusable("`time` cannot be read as an instant") from None
+
+
+def _epoch_text(number: float) -> str:
+    # A float of seconds prints seven decimals, or an exponent; neither is an instant.
+    return f"@{number:.6f}" if isinstance(number, float) else f"@{number}"

@@ -30,7 +30,9 @@ def walk(cursor: JsonCursor) -> object:
 
 
 @given(VALUES, st.integers(1, 9), st.booleans(), st.sampled_from([None, 1]))
-def test_walking_equals_decoding_for_every_chunk_size(value: object, chunk: int, ascii_only: bool, indent: int | None):
+def test_walking_equals_decoding_for_every_chunk_size(
+    value: object, chunk: int, ascii_only: bool, indent: int | None
+) -> None:
     data = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cursor, "_CHUNK", chunk)
@@ -42,7 +44,7 @@ def test_walking_equals_decoding_for_every_chunk_size(value: object, chunk: int,
         assert [skipped.skip() if index == 0 else skipped.value() for index in skipped.elements()] == [None, 7]
 
 
-def test_a_number_cut_by_a_chunk_is_read_whole():
+def test_a_number_cut_by_a_chunk_is_read_whole() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cursor, "_CHUNK", 2)
         assert walk(cursor_over(b"[1.25e+10,12345]")) == [1.25e10, 12345]
@@ -51,18 +53,18 @@ def test_a_number_cut_by_a_chunk_is_read_whole():
 @pytest.mark.parametrize(
     "data", [b"", b"[", b"[1", b"[1,", b"[1 2]", b'{"a"', b'{"a" 1}', b"{1:2}", b"[tru]", b'["\xff"]']
 )
-def test_what_is_not_json_is_malformed_at_a_position(data: bytes):
+def test_what_is_not_json_is_malformed_at_a_position(data: bytes) -> None:
     with pytest.raises(Malformed) as caught:
         walk(cursor_over(data))
     assert 0 <= caught.value.position <= len(data)
 
 
-def test_deep_nesting_is_malformed_and_not_a_crash():
+def test_deep_nesting_is_malformed_and_not_a_crash() -> None:
     with pytest.raises(Malformed):
         cursor_over(b"[" * 200_000).value()
 
 
-def test_an_endless_value_is_given_up_and_not_held():
+def test_an_endless_value_is_given_up_and_not_held() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cursor, "_CHUNK", 64)
         patch.setattr(_cursor, "MAX_VALUE_BYTES", 1024)
