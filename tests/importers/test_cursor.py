@@ -40,8 +40,12 @@ def test_walking_equals_decoding_for_every_chunk_size(
         whole = cursor_over(data)
         assert value == whole.value()
         assert whole.peek() == ""
-        skipped = cursor_over(b"[" + data + b", 7]")
-        assert [skipped.skip() if index == 0 else skipped.value() for index in skipped.elements()] == [None, 7]
+        after = cursor_over(b"[" + data + b", 7]")
+        elements = after.elements()
+        next(elements)
+        after.skip()
+        next(elements)
+        assert after.value() == 7
 
 
 def test_a_number_cut_by_a_chunk_is_read_whole() -> None:
