@@ -41,7 +41,7 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Paired(msgspec.Struct, frozen=True):
-    """Two calls measured in one run. `ratio` is the median of a / b over the rounds, with its 10th and 90th percentile."""
+    """Two calls measured in one run. `ratio` is the median over rounds of a / b, with its 10th and 90th percentile."""
 
     a: Timing
     b: Timing
