@@ -121,7 +121,9 @@ class _Settings:
 
     def model_id(self, digests: tuple[str, str]) -> str:
         # Everything a vector depends on. The library versions are left out: they move the last bits only.
-        facts = repr(("onnx-1", self.max_tokens, OVERLAP, MAX_WINDOWS, CHARS_PER_TOKEN, self.query_prefix, self.passage_prefix))
+        facts = repr(
+            ("onnx-1", self.max_tokens, OVERLAP, MAX_WINDOWS, CHARS_PER_TOKEN, self.query_prefix, self.passage_prefix)
+        )
         settings = hashlib.sha256((digests[1] + facts).encode()).hexdigest()
         return f"{digests[0][:16]}-{settings[:8]}"
 
@@ -153,7 +155,7 @@ class _OnnxEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector of a question, of shape `(dim,)`."""
-        return self._embed([self._settings.query_prefix + text])[0]
+        return self._embed([self._settings.query_prefix + text]).reshape(self.dim)
 
     def embed_windows(self, text: str) -> NDArray[np.float32]:
         """Return one unit vector a window of the text, first window first, at most `MAX_WINDOWS`."""
@@ -167,8 +169,7 @@ class _OnnxEmbedder:
             vectors = self._vectors([window for windows in group for window in windows])
             position = 0
             for row, windows in enumerate(group, start):
-                mean = vectors[position : position + len(windows)].mean(axis=0, dtype=np.float64)
-                out[row] = vectors[position] if len(windows) == 1 else mean / (np.linalg.norm(mean) or 1.0)
+                out[row] = _mean(vectors[position : position + len(windows)])
                 position += len(windows)
         return out
 
@@ -185,16 +186,18 @@ class _OnnxEmbedder:
 
     def _vectors(self, windows: Sequence[Encoding]) -> NDArray[np.float32]:
         """Return unit vectors; windows of like length share a batch, so that little is spent on padding."""
+        if not windows:
+            return np.zeros((0, self.dim), dtype=np.float32)
         found: list[tuple[int, NDArray[np.float32]]] = []
         order = sorted(range(len(windows)), key=lambda i: len(windows[i].ids))
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
             found.extend(zip(batch, self._infer([windows[i].ids for i in batch]), strict=True))
         found.sort(key=lambda pair: pair[0])
-        return np.stack([vector for _, vector in found]) if found else np.zeros((0, self.dim), dtype=np.float32)
+        return np.stack([vector for _, vector in found])
 
     def _infer(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        shape = (len(ids), max(1, max(len(each) for each in ids)))
+        shape = (len(ids), max(1, *map(len, ids)))
         tokens = np.zeros(shape, dtype=np.int64)
         mask = np.zeros(shape, dtype=np.int64)
         for row, each in enumerate(ids):
@@ -207,6 +210,14 @@ class _OnnxEmbedder:
             output = (output * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1.0)
         norms = np.linalg.norm(output, axis=1, keepdims=True)
         return np.asarray(output / np.where(norms == 0, 1.0, norms), dtype=np.float32)
+
+
+def _mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    if len(vectors) == 1:
+        return vectors.reshape(-1)
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    norm = float(np.linalg.norm(mean))
+    return np.asarray(mean / norm if norm else mean, dtype=np.float32)
 
 
 def _open_tokenizer(data: bytes, max_tokens: int) -> Tokenizer:
