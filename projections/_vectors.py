@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import hnswlib
 import numpy as np
 from numpy.typing import NDArray
 
 from muniment.events._errors import BadArgument
+
+if TYPE_CHECKING:
+    import hnswlib
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -122,8 +125,11 @@ class VectorIndex:
         if self._graph is None:
             if count < GRAPH_FROM:
                 return False
+            import hnswlib  # noqa: PLC0415  # few stores grow to need it
+
             self._graph = hnswlib.Index(space="ip", dim=self.dim)
             self._graph.init_index(
+                max_elements=count,
                 M=GRAPH_LINKS,
                 ef_construction=GRAPH_EFFORT,
                 random_seed=1,
@@ -139,8 +145,10 @@ class VectorIndex:
 
     def take(self, rows: Rows) -> Floats:
         """Return a copy of the vectors of these rows; zeros where there is none."""
-        self._reserve(int(rows.max()) + 1 if len(rows) else 0)
-        return self._matrix[rows]
+        found = np.zeros((len(rows), self.dim), dtype=np.float32)
+        known = rows < self._end
+        found[known] = self._matrix[rows[known]]
+        return found
 
     def _checked(self, query: Floats) -> Floats:
         if query.shape != (self.dim,):
