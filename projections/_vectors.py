@@ -1,0 +1,217 @@
+"""The sentence vectors of one scope, searched exactly; above a size, and when nothing is filtered, through a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muniment.events._errors import BadArgument
+
+if TYPE_CHECKING:
+    import hnswlib
+
+Rows = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+GRAPH_FROM = 50_000  # vectors; below that an exact search takes a few milliseconds
+# Malkov and Yashunin (2016): M 16 and ef 200 are hnswlib's defaults for building.
+GRAPH_LINKS = 16
+GRAPH_EFFORT = 200
+OVERFETCH = 4  # times k are fetched from the graph and scored again exactly
+SEARCH_EFFORT = 128  # the least number of candidates that a walk of the graph keeps
+
+# The matrix product sums in an order that depends on the matrix' shape. Whatever comes this close to the k-th best is
+# scored again row by row, so that a row's cosine is the same whatever else is stored.
+_SLACK = np.float32(1e-4)
+_SCORED_AT_ONCE = 8192
+
+
+class VectorIndex:
+    """
+    Unit vectors by row; a row may come late or never.
+
+    Not thread-safe: the owner holds a lock around every call. What was erased is overwritten, and a vector that comes
+    for an erased row is dropped: it was computed before the forget.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self._matrix: Floats = np.zeros((0, dim), dtype=np.float32)
+        self._present: Flags = np.zeros(0, dtype=np.bool_)
+        self._erased: Flags = np.zeros(0, dtype=np.bool_)
+        self._in_graph: Flags = np.zeros(0, dtype=np.bool_)
+        self._graph: hnswlib.Index | None = None
+        self._end = 0  # one past the highest row that was ever named
+
+    def put(self, rows: Sequence[int] | Rows, vectors: Floats) -> None:
+        """Keep one vector a row, replacing what the row had."""
+        at = np.asarray(rows, dtype=np.int64)
+        if vectors.shape != (len(at), self.dim):
+            raise BadArgument(argument="vectors", detail=f"expected shape {(len(at), self.dim)}, got {vectors.shape}")
+        if not len(at):
+            return
+        if at.min() < 0:
+            raise BadArgument(argument="rows", detail=f"expected no negative row, got {at.min()}")
+        self._reserve(int(at.max()) + 1)
+        wanted = ~self._erased[at]
+        at, vectors = at[wanted], vectors[wanted]
+        self._matrix[at] = vectors
+        self._present[at] = True
+        replaced = at[self._in_graph[at]]
+        if self._graph is not None and len(replaced):
+            self._graph.add_items(self._matrix[replaced], replaced, num_threads=1)
+
+    def erase(self, row: int) -> None:
+        """Overwrite the row's vector, here and in the graph; the row gets none again."""
+        if row < 0:
+            raise BadArgument(argument="row", detail=f"expected no negative row, got {row}")
+        self._reserve(row + 1)
+        if self._graph is not None and self._in_graph[row]:
+            # Marking alone would keep the vector, and unmarking would give it back.
+            self._graph.add_items(_stand_in(row, self.dim), np.array([row]), num_threads=1)
+            self._graph.mark_deleted(row)
+        self._matrix[row] = 0
+        self._present[row] = self._in_graph[row] = False
+        self._erased[row] = True
+
+    def missing(self, upto: int) -> Rows:
+        """Return the rows below `upto` that have no vector yet; erased ones are not waited for."""
+        known = min(upto, self._end)
+        late = np.flatnonzero(~(self._present[:known] | self._erased[:known]))
+        return np.concatenate((late, np.arange(known, upto, dtype=np.int64)))
+
+    def scores(self, query: Floats, rows: Rows) -> Floats:
+        """Return the cosine of each row, and NaN where there is no vector."""
+        query = self._checked(query)
+        at = np.asarray(rows, dtype=np.int64)
+        found = np.full(len(at), np.nan, dtype=np.float32)
+        here = np.flatnonzero((at >= 0) & (at < self._end))
+        here = here[self._present[at[here]]]
+        found[here] = self._exact(query, at[here])
+        return found
+
+    def search(self, query: Floats, *, allowed: Flags | None, upto: int, k: int) -> tuple[Rows, Floats]:
+        """
+        Return the k rows below `upto` nearest to the query, best first, and their cosines; of equals the lower first.
+
+        With `allowed`, only rows that it marks are looked at; rows beyond its end are not allowed. The search is exact
+        with `allowed`, for an `upto` in the past, and as long as there is no graph.
+        """
+        query = self._checked(query)
+        end = min(upto, self._end)
+        if allowed is None and self._graph is not None and end == self._end:
+            candidates = self._from_graph(query, k)
+        else:
+            wanted = self._present[:end]
+            if allowed is not None:
+                end = min(end, len(allowed))
+                wanted = wanted[:end] & allowed[:end]
+            candidates = self._nearest(query, wanted, k)
+        cosines = self._exact(query, candidates)
+        best = np.lexsort((candidates, -cosines))[: max(k, 0)]
+        return candidates[best], cosines[best]
+
+    def build_graph(self) -> bool:
+        """
+        Put what is not yet in it into the graph, making one when there are `GRAPH_FROM` vectors; say if there is one.
+
+        Takes minutes for a hundred thousand vectors. One thread, so that equal calls make equal graphs.
+        """
+        count = int(self._present[: self._end].sum())
+        if self._graph is None:
+            if count < GRAPH_FROM:
+                return False
+            import hnswlib  # noqa: PLC0415  # few stores grow to need it
+
+            self._graph = hnswlib.Index(space="ip", dim=self.dim)
+            self._graph.init_index(
+                max_elements=count,
+                M=GRAPH_LINKS,
+                ef_construction=GRAPH_EFFORT,
+                random_seed=1,
+            )
+        rows = np.flatnonzero(self._present[: self._end] & ~self._in_graph[: self._end])
+        if len(rows):
+            needed = self._graph.get_current_count() + len(rows)
+            if needed > self._graph.get_max_elements():
+                self._graph.resize_index(needed)
+            self._graph.add_items(self._matrix[rows], rows, num_threads=1)
+            self._in_graph[rows] = True
+        return True
+
+    def take(self, rows: Rows) -> Floats:
+        """Return a copy of the vectors of these rows; zeros where there is none."""
+        found = np.zeros((len(rows), self.dim), dtype=np.float32)
+        known = rows < self._end
+        found[known] = self._matrix[rows[known]]
+        return found
+
+    def _checked(self, query: Floats) -> Floats:
+        if query.shape != (self.dim,):
+            raise BadArgument(argument="query", detail=f"expected shape {(self.dim,)}, got {query.shape}")
+        return np.ascontiguousarray(query, dtype=np.float32)
+
+    def _nearest(self, query: Floats, wanted: Flags, k: int) -> Rows:
+        """Return at least the k nearest of the wanted rows, in no order."""
+        count = int(np.count_nonzero(wanted))
+        if count <= max(k, 0):
+            return np.flatnonzero(wanted)
+        if count < len(wanted) // 4:
+            rows = np.flatnonzero(wanted)
+            cosines = self._matrix[rows] @ query
+        else:
+            rows = None
+            cosines = self._matrix[: len(wanted)] @ query
+            if count < len(wanted):
+                cosines[~wanted] = -np.inf
+        if k <= 0:
+            return np.zeros(0, dtype=np.int64)
+        bound = np.partition(cosines, len(cosines) - k)[len(cosines) - k] - _SLACK
+        near = np.flatnonzero(cosines >= bound)
+        return near if rows is None else rows[near]
+
+    def _from_graph(self, query: Floats, k: int) -> Rows:
+        graph = self._graph
+        late = self._nearest(query, self._present[: self._end] & ~self._in_graph[: self._end], k)
+        in_graph = int(self._in_graph[: self._end].sum())
+        if graph is None or k <= 0 or not in_graph:
+            return late
+        fetched = min(k * OVERFETCH, in_graph)
+        graph.set_ef(max(SEARCH_EFFORT, fetched * 2))
+        try:
+            labels, _ = graph.knn_query(query, k=fetched, num_threads=1)
+        except RuntimeError:
+            # Deleted ones stood in the way and fewer were reached than asked for: an exact search has no such limit.
+            return self._nearest(query, self._present[: self._end], k)
+        return np.concatenate((labels[0].astype(np.int64), late))
+
+    def _exact(self, query: Floats, rows: Rows) -> Floats:
+        # Multiply, then sum along each row: the order of additions depends on `dim` alone.
+        found = np.zeros(len(rows), dtype=np.float32)
+        for start in range(0, len(rows), _SCORED_AT_ONCE):
+            part = slice(start, start + _SCORED_AT_ONCE)
+            found[part] = (self._matrix[rows[part]] * query).sum(axis=1)
+        return found
+
+    def _reserve(self, end: int) -> None:
+        self._end = max(self._end, end)
+        if end <= len(self._present):
+            return
+        room = max(end, len(self._present) * 3 // 2, 64)
+        matrix = np.zeros((room, self.dim), dtype=np.float32)
+        matrix[: len(self._matrix)] = self._matrix
+        self._matrix = matrix
+        self._present, self._erased, self._in_graph = (
+            np.concatenate((flags, np.zeros(room - len(flags), dtype=np.bool_)))
+            for flags in (self._present, self._erased, self._in_graph)
+        )
+
+
+def _stand_in(row: int, dim: int) -> Floats:
+    """Return a unit vector that depends on the row number only; spread out, so that the graph stays navigable."""
+    vector = np.random.default_rng(row).standard_normal(dim).astype(np.float32)
+    return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32).reshape(1, dim)

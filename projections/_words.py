@@ -1,0 +1,211 @@
+"""BM25 over the texts of one scope, as of any row."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from muniment.events._errors import BadArgument, ProjectionStale
+
+from ._postings import Postings
+from ._tokens import ANALYZER_ID, analyze
+
+# Anserini's defaults (Yang, Fang and Lin, 2017), after Trotman, Puurula and Burgess (2014): on short texts a word said
+# twice, or a text twice as long, says less than Lucene's 1.2 and 0.75 assume.
+K1 = 0.9
+B = 0.4
+
+_DIGEST_CONTEXT = "muniment 2026 word index digest"
+_ADDED_AT_ONCE = 4096
+
+
+class WordStats(NamedTuple):
+    """What BM25 has to know of a collection; the sum of several partitions is that of their union."""
+
+    rows: int  # live rows
+    length: int  # tokens in them
+    found_in: tuple[int, ...]  # for each term asked about, in the order asked, the rows that hold it
+
+    def plus(self, other: WordStats) -> WordStats:
+        """Return the statistics of both collections together, asked about the same terms."""
+        found_in = tuple(a + b for a, b in zip(self.found_in, other.found_in, strict=True))
+        return WordStats(self.rows + other.rows, self.length + other.length, found_in)
+
+
+class _Saved(msgspec.Struct, array_like=True, frozen=True):
+    analyzer: str
+    lengths: bytes
+    erased: bytes
+    terms: bytes
+    list_lengths: bytes
+    rows: bytes
+    counts: bytes
+
+
+class WordIndex:
+    """
+    The words of rows 0 to n-1, in the order they were added.
+
+    `upto=t` answers as if only the first t rows had ever been added, bit by bit the same. An erased row counts at no
+    `upto`. Not thread-safe: the owner holds a lock around every call.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._spare: list[int] = []
+        self._postings = Postings()
+        self._lengths = np.zeros(256, dtype=np.int32)
+        self._erased: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._total = 0
+        self.rows = 0
+
+    def add_many(self, texts: Sequence[str]) -> None:
+        """Append one row a text; a blank text makes a row that nothing finds."""
+        for start in range(0, len(texts), _ADDED_AT_ONCE):
+            self._add([analyze(text) for text in texts[start : start + _ADDED_AT_ONCE]])
+
+    def erase(self, row: int) -> None:
+        """Take out all that the row's text left here; only the fact that the row existed stays."""
+        if not 0 <= row < self.rows:
+            raise BadArgument(argument="row", detail=f"expected 0 to {self.rows - 1}, got {row}")
+        if self._is_erased(row):
+            return
+        emptied = set(self._postings.erase(row))
+        if emptied:
+            # A term that only this row held would be a trace of it.
+            for term in [term for term, id_ in self._ids.items() if id_ in emptied]:
+                del self._ids[term]
+            self._spare.extend(sorted(emptied))
+        self._total -= int(self._lengths[row])
+        self._lengths[row] = 0
+        self._erased = np.insert(self._erased, int(np.searchsorted(self._erased, row)), row)
+
+    def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
+        """Return the statistics of the live rows below `upto`."""
+        upto = min(upto, self.rows)
+        length = self._total if upto == self.rows else int(self._lengths[:upto].sum(dtype=np.int64))
+        live = upto - int(np.searchsorted(self._erased, upto))
+        found_in = (len(self._postings.of(self._ids[term], upto)[0]) if term in self._ids else 0 for term in terms)
+        return WordStats(live, length, tuple(found_in))
+
+    def scores(
+        self, terms: Sequence[str], stats: WordStats, upto: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """
+        Return the rows below `upto` that hold any of the terms, ascending, and their BM25 scores.
+
+        `stats` is the sum of `statistics(terms, ...)` over all partitions that are asked together.
+        """
+        upto = min(upto, self.rows)
+        scores = np.zeros(upto, dtype=np.float32)
+        mean = stats.length / stats.rows if stats.length else 1.0
+        for term, found_in in dict(zip(terms, stats.found_in, strict=True)).items():
+            if term not in self._ids:
+                continue
+            rows, counts = self._postings.of(self._ids[term], upto)
+            weight = np.float32(_weight(stats.rows, found_in) * (K1 + 1))
+            # The same operations on the same numbers whatever came later, so that the past answers bit by bit.
+            often = counts.astype(np.float32)
+            damping = self._lengths[rows].astype(np.float32) * np.float32(K1 * B / mean) + np.float32(K1 * (1 - B))
+            scores[rows] += often / (often + damping) * weight
+        found = np.flatnonzero(scores)
+        return found, scores[found]
+
+    def dump(self) -> bytes:
+        """Return the index as bytes; equal indexes give equal bytes, however they were made."""
+        return msgspec.msgpack.encode(self._saved(ANALYZER_ID))
+
+    @classmethod
+    def load(cls, data: bytes) -> WordIndex:
+        """
+        Return the index that was dumped.
+
+        Raises `ProjectionStale` when it was made by another analyser or is no dump; the caller has made sure that
+        the bytes are those that were written.
+        """
+        try:
+            saved = msgspec.msgpack.decode(data, type=_Saved)
+        except msgspec.DecodeError as error:
+            raise ProjectionStale(name="words", detail="not a dump of a word index") from error
+        if saved.analyzer != ANALYZER_ID:
+            raise ProjectionStale(name="words", detail=f"made by {saved.analyzer}, this is {ANALYZER_ID}")
+        made = cls()
+        terms = saved.terms.decode().split("\n") if saved.terms else []
+        made._ids = dict(zip(terms, range(len(terms)), strict=True))
+        made._postings = Postings.packed(
+            np.frombuffer(saved.list_lengths, "<i8"),
+            np.frombuffer(saved.rows, "<i4"),
+            np.frombuffer(saved.counts, "<i4"),
+        )
+        made._lengths = np.frombuffer(saved.lengths, "<i4").astype(np.int32)
+        made._erased = np.frombuffer(saved.erased, "<i8").astype(np.int64)
+        made._total = int(made._lengths.sum(dtype=np.int64))
+        made.rows = len(made._lengths)
+        return made
+
+    def digest(self) -> bytes:
+        """Return 32 bytes that are equal exactly when two indexes hold the same rows and the same erasures."""
+        # Library versions are left out: what matters is the terms that they gave.
+        return blake3(msgspec.msgpack.encode(self._saved("")), derive_key_context=_DIGEST_CONTEXT).digest()
+
+    def _saved(self, analyzer: str) -> _Saved:
+        terms = sorted(self._ids)
+        lengths, rows, counts = self._postings.pack([self._ids[term] for term in terms])
+        return _Saved(
+            analyzer=analyzer,
+            lengths=_bytes(self._lengths[: self.rows], "<i4"),
+            erased=_bytes(self._erased, "<i8"),
+            terms="\n".join(terms).encode(),
+            list_lengths=_bytes(lengths, "<i8"),
+            rows=_bytes(rows, "<i4"),
+            counts=_bytes(counts, "<i4"),
+        )
+
+    def _add(self, rows: Sequence[Sequence[str]]) -> None:
+        ids: list[int] = []
+        counts: list[int] = []
+        sizes: list[int] = []
+        for tokens in rows:
+            counted = Counter(tokens)
+            ids.extend(map(self._id, counted))
+            counts.extend(counted.values())
+            sizes.append(len(counted))
+        self._postings.new_lists(max(0, len(self._ids) + len(self._spare) - self._postings.lists))
+        terms = np.array(ids, dtype=np.int64)
+        at = np.repeat(np.arange(self.rows, self.rows + len(rows), dtype=np.int32), sizes)
+        order = np.argsort(terms, kind="stable")
+        self._postings.append(terms[order], at[order], np.array(counts, dtype=np.int32)[order])
+        needed = self.rows + len(rows)
+        if needed > len(self._lengths):
+            grown = np.zeros(max(needed, len(self._lengths) * 3 // 2), dtype=np.int32)
+            grown[: self.rows] = self._lengths[: self.rows]
+            self._lengths = grown
+        self._lengths[self.rows : needed] = [len(tokens) for tokens in rows]
+        self._total += sum(map(len, rows))
+        self.rows = needed
+
+    def _id(self, term: str) -> int:
+        found = self._ids.get(term)
+        if found is None:
+            found = self._spare.pop() if self._spare else len(self._ids)
+            self._ids[term] = found
+        return found
+
+    def _is_erased(self, row: int) -> bool:
+        at = int(np.searchsorted(self._erased, row))
+        return at < len(self._erased) and bool(self._erased[at] == row)
+
+
+def _weight(rows: int, found_in: int) -> float:
+    return math.log1p((rows - found_in + 0.5) / (found_in + 0.5))
+
+
+def _bytes(array: NDArray[np.int32] | NDArray[np.int64], layout: str) -> bytes:
+    return array.astype(layout).tobytes()

@@ -1,0 +1,151 @@
+"""The nearest vectors, exactly, and nothing of what was erased."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from muniment.events._errors import BadArgument
+from muniment.projections import _vectors
+from muniment.projections._vectors import VectorIndex
+
+DIM = 16
+
+
+def unit(count: int, seed: int = 0) -> NDArray[np.float32]:
+    vectors = np.random.default_rng(seed).standard_normal((count, DIM)).astype(np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+
+def made(vectors: NDArray[np.float32], rows: list[int] | None = None) -> VectorIndex:
+    index = VectorIndex(DIM)
+    index.put(list(range(len(vectors))) if rows is None else rows, vectors)
+    return index
+
+
+@given(st.integers(0, 60), st.integers(0, 70), st.integers(0, 20), st.integers(0, 5), st.data())
+def test_search_gives_what_scoring_every_row_gives(
+    count: int, upto: int, k: int, seed: int, data: st.DataObject
+) -> None:
+    # Few distinct vectors, so that ties are common.
+    vectors = unit(7, seed)[np.random.default_rng(seed).integers(0, 7, count)]
+    index = made(vectors)
+    erased = data.draw(st.sets(st.integers(0, max(0, count - 1)), max_size=5))
+    for row in erased:
+        index.erase(row)
+    allowed = data.draw(
+        st.none() | st.lists(st.booleans(), max_size=70).map(lambda flags: np.array(flags, dtype=np.bool_))
+    )
+    query = unit(1, seed + 1)[0]
+    wanted = np.array(
+        [
+            row
+            for row in range(min(count, upto))
+            if row not in erased and (allowed is None or (row < len(allowed) and allowed[row]))
+        ],
+        dtype=np.int64,
+    )
+    cosines = index.scores(query, wanted)
+    order = np.lexsort((wanted, -cosines))[:k]
+    rows, found = index.search(query, allowed=allowed, upto=upto, k=k)
+    assert wanted[order].tolist() == rows.tolist()
+    assert cosines[order].tobytes() == found.tobytes()
+
+
+@given(st.integers(1, 40), st.data())
+def test_what_comes_later_moves_no_bit_of_an_earlier_answer(count: int, data: st.DataObject) -> None:
+    upto = data.draw(st.integers(1, count))
+    vectors, query = unit(count), unit(1, 9)[0]
+    then = made(vectors[:upto]).search(query, allowed=None, upto=upto, k=5)
+    now = made(vectors).search(query, allowed=None, upto=upto, k=5)
+    assert then[0].tolist() == now[0].tolist()
+    assert then[1].tobytes() == now[1].tobytes()
+
+
+def test_rows_may_come_late_in_any_order_or_never() -> None:
+    vectors = unit(3)
+    index = made(vectors, [5, 2, 9])
+    assert index.missing(12).tolist() == [0, 1, 3, 4, 6, 7, 8, 10, 11]
+    rows, _ = index.search(vectors[0], allowed=None, upto=100, k=10)
+    assert {5, 2, 9} == set(rows.tolist())
+    assert rows[0] == 5
+    assert np.isnan(index.scores(vectors[0], np.array([2, 3, 99]))).tolist() == [False, True, True]
+
+
+def test_an_erased_row_is_zero_and_takes_no_late_vector() -> None:
+    vectors = unit(4)
+    index = made(vectors)
+    index.erase(1)
+    index.put([1], vectors[1:2])
+    index.erase(7)
+    assert not index.take(np.array([1, 50])).any()
+    assert index.take(np.array([2])).tobytes() == vectors[2].tobytes()
+    assert index.missing(8).tolist() == [4, 5, 6]
+    assert 1 not in index.search(vectors[1], allowed=None, upto=8, k=8)[0]
+
+
+def test_the_better_match_erased_leaves_the_other_one() -> None:
+    vectors = unit(2)
+    index = made(vectors)
+    index.erase(0)
+    assert index.search(vectors[0], allowed=None, upto=2, k=1)[0].tolist() == [1]
+
+
+def test_other_dimensions_are_refused() -> None:
+    with pytest.raises(BadArgument, match="expected shape"):
+        VectorIndex(DIM + 1).put([0], unit(1))
+    with pytest.raises(BadArgument, match="expected shape"):
+        VectorIndex(DIM + 1).search(unit(1)[0], allowed=None, upto=1, k=1)
+
+
+@pytest.fixture
+def graphed(monkeypatch: pytest.MonkeyPatch) -> VectorIndex:
+    monkeypatch.setattr(_vectors, "GRAPH_FROM", 500)
+    index = made(unit(600))
+    assert index.build_graph()
+    return index
+
+
+def test_no_graph_is_built_below_its_size() -> None:
+    assert not made(unit(10)).build_graph()
+
+
+def test_the_graph_gives_the_exact_cosines_and_nearly_always_the_exact_rows(graphed: VectorIndex) -> None:
+    hits = 0
+    for query in unit(50, 3):
+        rows, cosines = graphed.search(query, allowed=None, upto=600, k=10)
+        exact, _ = graphed.search(query, allowed=np.ones(600, dtype=np.bool_), upto=600, k=10)
+        assert graphed.scores(query, rows).tobytes() == cosines.tobytes()
+        hits += len(set(rows.tolist()) & set(exact.tolist()))
+    assert hits >= 490
+
+
+def test_rows_that_came_after_the_graph_are_found_too(graphed: VectorIndex) -> None:
+    late = unit(1, 77)
+    graphed.put([600], late)
+    assert graphed.search(late[0], allowed=None, upto=601, k=1)[0][0] == 600
+    assert graphed.build_graph()
+    assert graphed.search(late[0], allowed=None, upto=601, k=1)[0][0] == 600
+
+
+def test_erasing_overwrites_the_graph_too(graphed: VectorIndex) -> None:
+    vector = unit(600)[123]
+    graph = graphed._graph
+    assert graph is not None
+
+    def stored() -> bytes:
+        state = cast("tuple[dict[str, NDArray[np.int8]]]", graph.__getstate__())
+        return state[0]["data_level0"].tobytes()
+
+    assert vector.tobytes() in stored()
+    graphed.erase(123)
+    assert vector.tobytes() not in stored()
+    assert 123 not in graphed.search(vector, allowed=None, upto=600, k=600)[0]
+    assert len(graphed.search(vector, allowed=None, upto=600, k=600)[0]) == 599
+    graphed.put([123], vector.reshape(1, DIM))
+    assert vector.tobytes() not in stored()
