@@ -200,9 +200,7 @@ def _parse_frame_body(data: bytes, at: int, count: int, size: int, first_seq: in
 
 def format_segment_header(log_id: bytes, first_seq: int, before: Digest) -> bytes:
     """Return the 128 bytes that begin a segment."""
-    head = SEGMENT_HEADER.pack(
-        _SEGMENT_MAGIC, FORMAT, 0, SEGMENT_HEADER_BYTES, log_id, first_seq, before, bytes(24)
-    )
+    head = SEGMENT_HEADER.pack(_SEGMENT_MAGIC, FORMAT, 0, SEGMENT_HEADER_BYTES, log_id, first_seq, before, bytes(24))
     return head + blake3(head).digest()
 
 

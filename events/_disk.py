@@ -136,7 +136,7 @@ def check_file_system(path: Path) -> str | None:
 
 class _StatFs(ctypes.Structure):
     # Linux struct statfs on 64-bit machines: f_type is the first word; the rest is only room.
-    _fields_ = [("f_type", ctypes.c_long), ("rest", ctypes.c_char * 248)]  # noqa: RUF012  # ctypes wants a list
+    _fields_ = [("f_type", ctypes.c_long), ("rest", ctypes.c_char * 248)]  # ctypes wants a list
 
 
 def _file_system_magic(path: Path) -> int:

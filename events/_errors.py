@@ -16,6 +16,53 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+__all__ = [
+    "ActionDenied",
+    "AlreadyDone",
+    "AnchorMismatch",
+    "BadArgument",
+    "BadText",
+    "BadTime",
+    "BadValue",
+    "BlankContent",
+    "CommandConflict",
+    "Conflict",
+    "Corrupt",
+    "DerivedRecords",
+    "DiskFull",
+    "EnrolDenied",
+    "InvalidInput",
+    "KeyMissing",
+    "LogCorrupt",
+    "ModelChanged",
+    "ModelMissing",
+    "MunimentError",
+    "NeedsGrant",
+    "NotFound",
+    "ProjectionStale",
+    "ProvenanceAboveCeiling",
+    "RankTooLow",
+    "ReadOnly",
+    "Refused",
+    "RetiredValue",
+    "ScopeClosed",
+    "ScopeDenied",
+    "ScopeMalformed",
+    "ScopeUnknown",
+    "SecretFound",
+    "SequenceGap",
+    "SignatureInvalid",
+    "StoreClosed",
+    "StoreMissing",
+    "StoreNewer",
+    "StoreReadOnly",
+    "StoreUnsafe",
+    "Tombstoned",
+    "Unavailable",
+    "WriterPoisoned",
+    "all_codes",
+]
+
 
 class MunimentError(Exception):
     """The base of all errors raised by Muniment."""

@@ -269,7 +269,9 @@ class Log:
         if head.seq < head.segment or not self._path(head.seq + 1).exists():
             return False
         try:
-            log_id, first_seq, before = parse_segment_header(self._path(head.seq + 1).read_bytes()[:SEGMENT_HEADER_BYTES])
+            log_id, first_seq, before = parse_segment_header(
+                self._path(head.seq + 1).read_bytes()[:SEGMENT_HEADER_BYTES]
+            )
         except Damaged as error:
             self.damage = self._corrupt(str(error))
             return False
@@ -376,5 +378,3 @@ def _slots_named(torn: bytes, first_free: int) -> frozenset[int]:
 def _has_zeroed_sector(rest: bytes) -> bool:
     zeros = bytes(_SECTOR)
     return any(rest[i : i + _SECTOR] == zeros[: len(rest[i : i + _SECTOR])] for i in range(0, len(rest), _SECTOR))
-
-

@@ -99,7 +99,9 @@ def _homes(letters: str) -> list[int]:
     return [
         home
         for home in present
-        if all(_INTO[home].keys() >= set(map(ord, _LETTERS[other].findall(letters))) for other in present if other != home)
+        if all(
+            _INTO[home].keys() >= set(map(ord, _LETTERS[other].findall(letters))) for other in present if other != home
+        )
     ]
 
 

@@ -30,7 +30,7 @@ _INVISIBLE_CLASS: Final = (
 )
 _INVISIBLE: Final = re.compile(f"[{_INVISIBLE_CLASS}]+")
 _VISIBLE: Final = re.compile(rf"[^\s\u2800{_INVISIBLE_CLASS}]")
-_ASCII_CONTROLS: Final = {c: None for c in (*range(0x09), *range(0x0E, 0x1C), 0x7F)}
+_ASCII_CONTROLS: Final = dict.fromkeys((*range(9), *range(14, 28), 127))
 
 # Signs that NFKC turns into digits: raised, lowered, and fractions, circled and dated ones.
 _RAISED: Final = "\u00b2\u00b3\u00b9\u2070\u2074-\u2079"
@@ -46,7 +46,7 @@ _BESIDE_SIGN: Final = re.compile(rf"(?<=[\d{_ENCLOSED}])(?=[{_ENCLOSED}])|(?<=[{
 
 # Long runs of what may be combining marks once decomposed. Halfwidth voicing marks are letters to `\w`.
 _MARK_RUN: Final = re.compile("(?:[^\\w\\s\x00-\x7f]|[\uff9e\uff9f]){32,}")
-_TYPOGRAPHY: Final = str.maketrans("‘’‛“”‟‐−\u2800", "'''\"\"\"-- ")  # noqa: RUF001
+_TYPOGRAPHY: Final = str.maketrans("‘’‛“”‟‐−\u2800", "'''\"\"\"-- ")
 _FOREIGN_DIGITS: Final = re.compile(r"[^\D0-9]+")
 _TYPOGRAPHIC: Final = re.compile("[‘’‛“”‟‐−\u2800]")
 

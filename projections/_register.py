@@ -31,9 +31,9 @@ from muniment.events import (
     Quarantined,
     RefusedWrite,
     Released,
+    Remembered,
     Requested,
     Retired,
-    Remembered,
     Reviewed,
     Revoked,
     SequenceGap,
@@ -312,9 +312,7 @@ class Register:
             if envelope.replaces == enrolment.key and enrolment.principal == envelope.principal:
                 enrolment.replaced_seq = min(enrolment.replaced_seq, event.seq)
         self.enrolments.append(
-            Enrolment(
-                event.header.id, event.seq, envelope.principal or "", envelope.key, envelope.scopes, envelope.by
-            )
+            Enrolment(event.header.id, event.seq, envelope.principal or "", envelope.key, envelope.scopes, envelope.by)
         )
 
     def _quarantined(self, event: Event, envelope: Quarantined) -> None:
@@ -382,9 +380,7 @@ class Register:
         if memory is None:
             return
         actor = envelope.principal or envelope.actor
-        memory.fates.append(
-            Fate(kind, event.seq, event.recorded_at, event.header.id, actor, envelope.rank, until, by)
-        )
+        memory.fates.append(Fate(kind, event.seq, event.recorded_at, event.header.id, actor, envelope.rank, until, by))
         self._touch(memory)
 
     def _add_link(
@@ -441,17 +437,15 @@ class Register:
 
     def live_prohibitions(self, scope: str, known: int) -> list[Prohibition]:
         """Return the vetoes that hold in a scope, seen from a sequence number."""
-        return [
-            p for p in self.prohibitions.values() if p.seq <= known < p.ended_seq and covers(p.scope, scope)
-        ]
+        return [p for p in self.prohibitions.values() if p.seq <= known < p.ended_seq and covers(p.scope, scope)]
 
     def enrolment(self, principal: str, key: bytes, known: int) -> Enrolment | None:
         """Return the enrolment under which a key speaks for a principal, or None."""
         for enrolment in self.enrolments:
-            if (
-                (enrolment.principal, enrolment.key) == (principal, key)
-                and enrolment.seq <= known < enrolment.replaced_seq
-            ):
+            if (enrolment.principal, enrolment.key) == (
+                principal,
+                key,
+            ) and enrolment.seq <= known < enrolment.replaced_seq:
                 return enrolment
         return None
 

@@ -116,9 +116,7 @@ def breakpoints(memory: Memory, lookup: Lookup) -> list[int]:
     return points
 
 
-def _operations(
-    statements: Iterable[Memory], valid_at: int, known: int, lookup: Lookup
-) -> list[tuple[Memory, bool]]:
+def _operations(statements: Iterable[Memory], valid_at: int, known: int, lookup: Lookup) -> list[tuple[Memory, bool]]:
     # (memory, False) states it at this point; (memory, True) ends its hold. In sequence order.
     found: list[tuple[int, int, Memory, bool]] = []
     for memory in statements:

@@ -22,7 +22,6 @@ from muniment.events import (
     Reviewed,
     RollbackAccepted,
     SequenceGap,
-    ancestors,
     covers,
 )
 
@@ -147,8 +146,19 @@ class Tombstones:
         for domain, digest, belief_key, form, scope, everyone, rank, recorded_at in envelope.tombstones:
             self._add(
                 Tombstone(
-                    domain, digest, belief_key, form, scope, "forgotten", everyone, rank, seq, recorded_at, event,
-                    envelope.actor, "forgotten before an older log was put back",
+                    domain,
+                    digest,
+                    belief_key,
+                    form,
+                    scope,
+                    "forgotten",
+                    everyone,
+                    rank,
+                    seq,
+                    recorded_at,
+                    event,
+                    envelope.actor,
+                    "forgotten before an older log was put back",
                 )  # fmt: skip
             )
 

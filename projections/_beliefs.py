@@ -1,0 +1,185 @@
+"""
+Beliefs: the status of any memory and the value of any key, at any point of both times, read from the register.
+
+`known` is a sequence number: what had been recorded up to it. `valid_at` is an instant.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muniment.events import Status
+
+from ._register import Register
+from ._resolve import (
+    Resolution,
+    admitted_seq,
+    breakpoints,
+    is_quarantined,
+    resolve,
+    retired_from,
+    superseded_by,
+)
+from ._state import FAR_FUTURE, FateKind, Memory
+
+LIVE: Final = frozenset({Status.ACTIVE, Status.CONDITIONAL})
+
+
+class Standing(NamedTuple):
+    """A memory's status at a point, and whether it holds there: valid, and for a keyed one the value of its key."""
+
+    status: Status
+    holds: bool
+
+
+class Belief(NamedTuple):
+    """One value of a key, with what disputes it and what it displaced at equal rank."""
+
+    memory: Memory
+    disputes: list[Memory]
+    conflicts: list[Memory]
+
+
+class Beliefs:
+    """Answers from one register; keeps the present's answers between questions."""
+
+    def __init__(self, register: Register) -> None:
+        self.register = register
+        self._now = -FAR_FUTURE
+        self._masks: dict[str, NDArray[np.bool_]] = {}
+        self._changes: list[tuple[int, bytes]] = []
+
+    def resolution(self, memory: Memory, *, valid_at: int, known: int) -> Resolution:
+        """Return the resolution of the memory's single-valued key."""
+        register = self.register
+        return resolve(register.statements(memory), valid_at=valid_at, known=known, lookup=register.memories.get)
+
+    def standing(self, memory: Memory, *, valid_at: int, known: int) -> Standing:
+        """Return the memory's status at the point; it must have been recorded by then."""
+        return self._standing(memory, valid_at, known, {})
+
+    def keys(self, scopes: Iterable[str], *, valid_at: int, known: int) -> list[Belief]:
+        """Return every belief of the scopes at the point, in the order in which each was recorded."""
+        wanted = set(scopes)
+        found: list[Belief] = []
+        for scope, key in self.register.keys:
+            if scope in wanted:
+                found += self.at_key(scope, key, valid_at=valid_at, known=known)
+        return sorted(found, key=lambda belief: belief.memory.seq)
+
+    def at_key(self, scope: str, belief_key: bytes, *, valid_at: int, known: int) -> list[Belief]:
+        """Return the value of one key at the point, and every live member of it that was recorded as one of many."""
+        statements = self.register.keys.get((scope, belief_key), [])
+        found: list[Belief] = []
+        single = [m for m in statements if not m.envelope.many]
+        if single:
+            resolution = self.resolution(single[0], valid_at=valid_at, known=known)
+            if resolution.current is not None:
+                found.append(Belief(resolution.current, resolution.disputes, resolution.conflicts))
+        for memory in statements:
+            if memory.envelope.many and memory.seq <= known:
+                standing = self.standing(memory, valid_at=valid_at, known=known)
+                if standing.holds:
+                    found.append(Belief(memory, [], []))
+        return found
+
+    def mask(
+        self, scope: str, *, valid_at: int, known: int, statuses: Collection[Status] = LIVE
+    ) -> NDArray[np.bool_]:
+        """Return, for each row of a scope, whether it may be offered at the point."""
+        present = known >= self.register.seq and valid_at >= self._now and LIVE == set(statuses)
+        if not present:
+            return self._mask_by_asking(scope, valid_at, known, statuses)
+        self._advance(valid_at)
+        rows = len(self.register.rows.get(scope, ()))
+        mask = self._masks.get(scope)
+        return np.zeros(0, dtype=np.bool_) if mask is None else mask[:rows]
+
+    def _mask_by_asking(
+        self, scope: str, valid_at: int, known: int, statuses: Collection[Status]
+    ) -> NDArray[np.bool_]:
+        rows = self.register.rows.get(scope, [])
+        mask = np.zeros(len(rows), dtype=np.bool_)
+        memo: dict[bytes, Resolution] = {}
+        history = not LIVE.issuperset(statuses)
+        for memory in self.register.in_scope(scope, known):
+            standing = self._standing(memory, valid_at, known, memo)
+            if standing.status in statuses and memory.erasure is None:
+                mask[memory.row] = standing.holds or (history and standing.status not in LIVE)
+        return mask
+
+    def _advance(self, now: int) -> None:
+        # The present moves forward: only what changed, or whose interval begins or ends by now, is asked again.
+        register = self.register
+        due = set(register.changed)
+        register.changed.clear()
+        while self._changes and self._changes[0][0] <= now:
+            due.add(heapq.heappop(self._changes)[1])
+        self._now = now
+        memo: dict[bytes, Resolution] = {}
+        next_change: dict[tuple[str, bytes], int] = {}
+        for identity in due:
+            memory = register.memories.get(identity)
+            if memory is None:
+                continue
+            self._room(memory)[memory.row] = self._standing(memory, now, register.seq, memo).holds
+            change = self._next_change(memory, now, next_change)
+            if change < FAR_FUTURE:
+                heapq.heappush(self._changes, (change, identity))
+
+    def _next_change(self, memory: Memory, now: int, kept: dict[tuple[str, bytes], int]) -> int:
+        key = memory.envelope.belief_key
+        statements = self.register.statements(memory) or [memory]
+        if key is None or memory.envelope.many:
+            return _first_after(statements, now, self.register)
+        if (memory.scope, key) not in kept:
+            kept[memory.scope, key] = _first_after(statements, now, self.register)
+        return kept[memory.scope, key]
+
+    def _room(self, memory: Memory) -> NDArray[np.bool_]:
+        mask = self._masks.get(memory.scope)
+        needed = len(self.register.rows[memory.scope])
+        if mask is None or len(mask) < needed:
+            grown = np.zeros(max(256, 2 * needed), dtype=np.bool_)
+            if mask is not None:
+                grown[: len(mask)] = mask
+            self._masks[memory.scope] = mask = grown
+        return mask
+
+    def _standing(self, memory: Memory, valid_at: int, known: int, memo: dict[bytes, Resolution]) -> Standing:
+        if memory.erasure is not None:
+            return Standing(Status.ERASED, False)
+        if is_quarantined(memory, known):
+            return Standing(Status.QUARANTINED, False)
+        if any(fate.kind is FateKind.REJECTED and fate.seq <= known for fate in memory.fates):
+            return Standing(Status.REJECTED, False)
+        if admitted_seq(memory, known) > known:
+            return Standing(Status.PENDING, False)
+        if retired_from(memory, known) <= valid_at:
+            return Standing(Status.RETIRED, False)
+        lookup = self.register.memories.get
+        if superseded_by(memory, valid_at=valid_at, known=known, lookup=lookup) is not None:
+            return Standing(Status.SUPERSEDED, False)
+        here = memory.covers(valid_at)
+        if here and memory.envelope.belief_key is not None and not memory.envelope.many:
+            resolution = memo.get(memory.envelope.belief_key + memory.scope.encode())
+            if resolution is None:
+                resolution = self.resolution(memory, valid_at=valid_at, known=known)
+                memo[memory.envelope.belief_key + memory.scope.encode()] = resolution
+            role = resolution.roles.get(memory.id, Status.ACTIVE)
+            if role is not Status.ACTIVE:
+                return Standing(role, False)
+            here = resolution.current is memory
+        status = Status.CONDITIONAL if memory.envelope.conditional else Status.ACTIVE
+        return Standing(status, here)
+
+
+def _first_after(statements: Iterable[Memory], now: int, register: Register) -> int:
+    lookup = register.memories.get
+    points = [p for memory in statements for p in breakpoints(memory, lookup) if p > now]
+    return min(points, default=FAR_FUTURE)

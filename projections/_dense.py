@@ -1,0 +1,130 @@
+"""Makes and keeps the vectors of recall's partitions, with a model that is loaded when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muniment.events import MunimentError
+
+from ._embedder import Embedder
+from ._recall import Partition, ReadBody, Recall, indexed_text
+from ._vector_file import SlotKey, VectorFile, rounded
+from ._vectors import VectorIndex
+
+EMBED_WHILE_ASKED: Final = 256
+"""How many missing vectors a question waits for, about a second's worth; with more missing, words answer alone."""
+_AT_ONCE: Final = 256
+Progress = Callable[[int, int], None]
+
+
+class _Missing(NamedTuple):
+    partition: Partition
+    row: int
+
+
+class Dense:
+    """The dense arm: which model, whether it can be loaded, and which rows still lack a vector."""
+
+    def __init__(
+        self, recall: Recall, directory: Path | None, slot_key: SlotKey, read_body: ReadBody,
+        load: Callable[[], Embedder] | None,
+    ) -> None:  # fmt: skip
+        self._recall, self._directory, self._slot_key = recall, directory, slot_key
+        self._read_body, self._load = read_body, load
+        self._embedder: Embedder | None = None
+        self._file: VectorFile | None = None
+        self._kept: dict[bytes, NDArray[np.float32]] = {}
+        self.problem: MunimentError | None = None
+
+    def query_vector(self, query: str, scopes: Iterable[str]) -> NDArray[np.float32] | None:
+        """Return the query's vector, or None while the scopes have more missing vectors than a question waits for."""
+        if not self._ready():
+            return None
+        missing = self._missing(scopes)
+        if len(missing) > EMBED_WHILE_ASKED:
+            return None
+        self._embed(missing, None)
+        embedder = self._embedder
+        return None if embedder is None else embedder.embed_query(query)
+
+    def embed_all(self, progress: Progress | None = None) -> int:
+        """Make every missing vector, and return how many were made."""
+        if not self._ready():
+            return 0
+        missing = self._missing(self._recall.partitions)
+        self._embed(missing, progress)
+        return len(missing)
+
+    def missing_count(self, scopes: Iterable[str]) -> int:
+        """Return how many rows of the scopes lack a vector; all of them while no model was loaded."""
+        return len(self._missing(scopes))
+
+    @property
+    def model_id(self) -> str | None:
+        """The model in use, or None before one was loaded."""
+        return None if self._embedder is None else self._embedder.model_id
+
+    def _ready(self) -> bool:
+        if self._embedder is not None:
+            return True
+        if self._load is None or self.problem is not None:
+            return False
+        try:
+            self._embedder = self._load()
+        except MunimentError as error:
+            self.problem = error
+            return False
+        if self._directory is not None:
+            embedder = self._embedder
+            self._file = VectorFile(self._directory, embedder.model_id, embedder.dim, self._slot_key)
+            self._kept = self._file.load()
+        return True
+
+    def _missing(self, scopes: Iterable[str]) -> list[_Missing]:
+        missing: list[_Missing] = []
+        for scope in scopes:
+            partition = self._recall.partitions.get(scope)
+            if partition is None:
+                continue
+            if partition.vectors is None and self._embedder is not None:
+                partition.vectors = VectorIndex(self._embedder.dim)
+            if partition.vectors is None:
+                rows = list(range(len(partition.ids)))
+            else:
+                rows = partition.vectors.missing(len(partition.ids)).tolist()
+            missing.extend(_Missing(partition, row) for row in rows if row not in partition.erased)
+        return self._without_kept(missing)
+
+    def _without_kept(self, missing: list[_Missing]) -> list[_Missing]:
+        rest: list[_Missing] = []
+        for partition, row in missing:
+            kept = self._kept.pop(partition.ids[row], None)
+            if kept is None or partition.vectors is None:
+                rest.append(_Missing(partition, row))
+            else:
+                partition.vectors.put([row], kept[None, :])
+        return rest
+
+    def _embed(self, missing: list[_Missing], progress: Progress | None) -> None:
+        embedder = self._embedder
+        if embedder is None:
+            return
+        for start in range(0, len(missing), _AT_ONCE):
+            part = missing[start : start + _AT_ONCE]
+            bodies = [self._read_body(partition.places[row]) for partition, row in part]
+            texts = ["" if body is None else indexed_text(body) for body in bodies]
+            vectors = rounded(embedder.embed(texts))
+            records: list[tuple[bytes, int, NDArray[np.float32]]] = []
+            for (partition, row), body, vector in zip(part, bodies, vectors, strict=True):
+                if partition.vectors is not None and body is not None:
+                    partition.vectors.put([row], vector[None, :])
+                    records.append((partition.ids[row], partition.slots[row], vector))
+            if self._file is not None:
+                self._file.append(records)
+            if progress is not None:
+                progress(min(start + _AT_ONCE, len(missing)), len(missing))

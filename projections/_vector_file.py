@@ -1,0 +1,99 @@
+"""
+Sealed vectors, kept by memory and model, so that a rebuild embeds nothing again and a forget rewrites nothing.
+
+    header   b"MNVECT1\\n", u16 dimension, 32 bytes BLAKE3 of the model id
+    record   16 bytes memory id, u32 key slot, 12 bytes nonce, 16 bytes commitment, sealed float16 vector
+
+A vector is sealed under a key derived from its memory's own, and is unreadable from the moment that key is destroyed.
+Records have one size; a torn one at the end is cut before the next is appended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from muniment.events import open_blob, seal_blob
+
+_MAGIC: Final = b"MNVECT1\n"
+_PREFIX: Final = struct.Struct(">16sI12s")
+_SEAL_BYTES: Final = 32
+SlotKey = Callable[[int], bytes]
+
+
+class VectorFile:
+    """The vectors of one model in one store."""
+
+    def __init__(self, directory: Path, model_id: str, dim: int, slot_key: SlotKey) -> None:
+        self._model = blake3(model_id.encode()).digest()
+        self._path = directory / f"vectors-{self._model.hex()[:16]}.bin"
+        self._dim, self._slot_key = dim, slot_key
+        self._head = _MAGIC + struct.pack(">H", dim) + self._model
+        self._record_bytes = _PREFIX.size + 2 * dim + _SEAL_BYTES
+
+    @property
+    def path(self) -> Path:
+        """Where the vectors are."""
+        return self._path
+
+    def load(self) -> dict[bytes, NDArray[np.float32]]:
+        """Return the vectors that still open, by memory id; a later record of a memory replaces an earlier one."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        if not data.startswith(self._head):
+            return {}
+        found: dict[bytes, NDArray[np.float32]] = {}
+        for at in range(len(self._head), len(data) - self._record_bytes + 1, self._record_bytes):
+            identity, slot, nonce = _PREFIX.unpack_from(data, at)
+            sealed = data[at + _PREFIX.size : at + self._record_bytes]
+            plain = open_blob(self._key(slot), nonce, sealed, self._context(identity))
+            if plain is not None:
+                found[identity] = np.frombuffer(plain, dtype="<f2").astype(np.float32)
+        return found
+
+    def append(self, vectors: Iterable[tuple[bytes, int, NDArray[np.float32]]]) -> None:
+        """Keep (memory id, key slot, vector) records; not synced: a lost vector is made again."""
+        records = b"".join(self._format(identity, slot, vector) for identity, slot, vector in vectors)
+        if not records:
+            return
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            size = os.fstat(fd).st_size
+            if size < len(self._head) or os.pread(fd, len(self._head), 0) != self._head:
+                os.ftruncate(fd, 0)
+                os.write(fd, self._head)
+            else:
+                os.ftruncate(fd, size - (size - len(self._head)) % self._record_bytes)
+            os.write(fd, records)
+        finally:
+            os.close(fd)
+
+    def _format(self, identity: bytes, slot: int, vector: NDArray[np.float32]) -> bytes:
+        nonce = os.urandom(12)
+        plain = vector.astype("<f2").tobytes()
+        return _PREFIX.pack(identity, slot, nonce) + seal_blob(
+            self._key(slot), nonce, plain, self._context(identity)
+        )
+
+    def _key(self, slot: int) -> bytes:
+        return blake3(self._slot_key(slot), derive_key_context="muniment 2026 vector v1").digest()
+
+    def _context(self, identity: bytes) -> bytes:
+        return b"vector" + self._model + identity
+
+
+def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return vectors as they will be read back, so that a fresh one and a kept one score the same."""
+    return vectors.astype("<f2").astype(np.float32)
