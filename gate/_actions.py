@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import msgspec
 
@@ -94,7 +94,12 @@ class Free(msgspec.Struct, frozen=True):
 
 
 Constraint: TypeAlias = OneOf | PathPrefix | Range | Free | Pattern
-Argument: TypeAlias = "Json | Constraint"
+
+if TYPE_CHECKING:
+    Argument: TypeAlias = "Json | Constraint"
+else:
+    # msgspec looks up the annotations of every struct inside a struct, and knows no recursive types.
+    Argument = Any
 
 
 class Action(msgspec.Struct, frozen=True, eq=False):
