@@ -28,7 +28,7 @@ lint: $(VENV)/.lint
 # The sdist is made first and the wheel from it, elsewhere: setuptools would pack deleted modules again from build/.
 wheel: $(VENV)/.lint
 	rm -rf build dist
-	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --quiet --outdir dist
 	$(BIN)/python .ci/check_wheel.py dist/*.whl
 
 check: lint test wheel
