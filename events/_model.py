@@ -374,6 +374,7 @@ class MemoryBody(Body, frozen=True):
     metadata: bytes | None = None
     applies_when: str | None = None
     reason: str | None = None
+    signed: bytes | None = None
 
 
 class WordsBody(Body, frozen=True):

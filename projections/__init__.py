@@ -1,1 +1,66 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
+
+from ._beliefs import LIVE, Belief, Beliefs, Standing
+from ._bundle import Projections
+from ._dense import Dense
+from ._embedder import Embedder, load_embedder, packaged_embedder
+from ._fusion import Fused, fuse
+from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
+from ._register import Register
+from ._state import (
+    FAR_FUTURE,
+    Command,
+    Confirmation,
+    DecisionRecord,
+    Enrolment,
+    Erasure,
+    EventRow,
+    Fate,
+    FateKind,
+    Link,
+    Memory,
+    Place,
+    Prohibition,
+    Request,
+    may_change,
+)
+from ._tombstones import Tombstone, Tombstones, from_ledger
+
+__all__ = [
+    "FAR_FUTURE",
+    "LIVE",
+    "Arm",
+    "Belief",
+    "Beliefs",
+    "Command",
+    "Confirmation",
+    "DecisionRecord",
+    "Dense",
+    "Embedder",
+    "Enrolment",
+    "Erasure",
+    "EventRow",
+    "Facets",
+    "Fate",
+    "FateKind",
+    "Fused",
+    "Link",
+    "Mask",
+    "Memory",
+    "Place",
+    "Prohibition",
+    "Projections",
+    "Recall",
+    "Register",
+    "Request",
+    "Standing",
+    "Tombstone",
+    "Tombstones",
+    "from_ledger",
+    "fuse",
+    "indexed_text",
+    "load_embedder",
+    "location",
+    "may_change",
+    "packaged_embedder",
+]

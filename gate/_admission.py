@@ -1,0 +1,305 @@
+"""
+Admission of memories: what may be written, against the state that is current under the writer lock.
+
+Each check names what it keeps out. The order matters only where a refusal would tell too much: visibility first, so
+that an id of another scope is as if it did not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from muniment.events import (
+    AlreadyDone,
+    CommandConflict,
+    Draft,
+    Envelope,
+    Kind,
+    Moment,
+    NotFound,
+    Provenance,
+    Rank,
+    RankTooLow,
+    Refused,
+    RefusedWrite,
+    Remembered,
+    RetiredValue,
+    ScopeClosed,
+    Status,
+    Superseded,
+    Tombstoned,
+    WordsBody,
+    check_interval,
+    format_id,
+    format_instant,
+    new_id,
+)
+from muniment.projections import (
+    FAR_FUTURE,
+    Command,
+    Memory,
+    Place,
+    Projections,
+    Tombstone,
+    may_change,
+)
+
+from ._handles import Handle
+from ._requests import MemoryRequest, Preparer, current_form
+
+LOGGED_REFUSALS = frozenset({"tombstoned", "retired_value", "rank_too_low", "secret_found", "provenance_above_ceiling"})
+"""Refusals that are themselves events: attempts that somebody may want to count."""
+
+
+class Existing(NamedTuple):
+    """What was asked for is already in the log."""
+
+    id: bytes
+    seq: int
+    recorded_at: int
+    hash: bytes
+
+
+class Admission:
+    """The checks, over the projections of one process."""
+
+    def __init__(self, projections: Projections, preparer: Preparer) -> None:
+        self._state, self._preparer = projections, preparer
+
+    # --- what every write passes --------------------------------------------------------------------------------------
+
+    def check_scope(self, scope: str) -> None:
+        """Raise ScopeClosed when the scope, or one above it, was forgotten as a whole."""
+        closing = self._state.register.closing(scope, FAR_FUTURE)
+        if closing is not None:
+            raise ScopeClosed(scope=scope, forgotten_at=format_instant(closing[1]), id=format_id(closing[2]))
+
+    def repeat_of_command(self, handle: Handle, command_id: str | None, payload_key: bytes) -> Command | None:
+        """
+        Return the first use of a command id, or None.
+
+        Raises:
+            CommandConflict: it was used with another payload.
+            Tombstoned: what it wrote was forgotten since.
+        """
+        if command_id is None:
+            return None
+        command = self._state.register.commands.get((handle.scope, handle.actor, command_id))
+        if command is None:
+            return None
+        if command.payload_key != payload_key:
+            raise CommandConflict(command_id=command_id, first_seq=command.seq)
+        memory = self._state.register.memories.get(command.id)
+        if memory is not None and memory.erasure is not None:
+            raise Tombstoned(
+                forgotten_at=format_instant(memory.erasure.recorded_at),
+                reason=memory.erasure.reason,
+                id=format_id(memory.erasure.event),
+            )
+        return command
+
+    def visible(self, identity: bytes, handle: Handle) -> Memory:
+        """Return a memory of the handle's scope or of those it reads; raises NotFound for any other."""
+        memory = self._state.register.memories.get(identity)
+        if memory is None or memory.scope not in (handle.scope, *handle.reads):
+            raise NotFound(id=format_id(identity))
+        return memory
+
+    def own(self, identity: bytes, handle: Handle) -> Memory:
+        """Return a memory of the handle's own scope; raises NotFound for any other."""
+        memory = self._state.register.memories.get(identity)
+        if memory is None or memory.scope != handle.scope:
+            raise NotFound(id=format_id(identity))
+        return memory
+
+    def check_rank(self, handle: Handle, rank: Rank, memory: Memory, verb: str) -> None:
+        """Raise RankTooLow when the handle's origin has no authority over the memory (I7)."""
+        if not may_change(handle.origin, rank, memory.envelope.origin, memory.envelope.rank):
+            needed = Rank(memory.envelope.rank).name.lower()
+            if rank == memory.envelope.rank:
+                needed = f"{needed} from the same origin"
+            raise RankTooLow(
+                actual=rank.name.lower(),
+                verb=verb,
+                needed=needed,
+                id=format_id(memory.id),
+                hint="state it with `about=` instead: it is kept as a dispute, shown beside the value",
+            )
+
+    def refusal(self, handle: Handle, verb: str, error: Refused, at: Moment) -> Draft | None:
+        """Return the event that counts a refused attempt, without its value; None for refusals nobody counts."""
+        if error.code not in LOGGED_REFUSALS:
+            return None
+        because = error.facts.get("id")
+        return Draft(
+            id=new_id(at.recorded_at),
+            envelope=RefusedWrite(
+                scope=handle.scope,
+                actor=handle.actor,
+                origin=handle.origin,
+                rank=handle.rank,
+                verb=verb,
+                code=error.code,
+                because_of=bytes.fromhex(because) if isinstance(because, str) else None,
+            ),
+        )
+
+    # --- memories -----------------------------------------------------------------------------------------------------
+
+    def admit_memory(self, request: MemoryRequest, at: Moment, earlier: Sequence[Draft]) -> Draft | Existing:
+        """
+        Return the event to write, or what it would only repeat. `earlier` are the drafts of the same batch.
+
+        Raises:
+            Refused, Conflict, NotFound: the write is not admitted; the error says what was needed.
+        """
+        handle = request.handle
+        self.check_scope(handle.scope)
+        command = self.repeat_of_command(handle, request.command_id, request.payload_key)
+        if command is not None:
+            return Existing(command.id, command.seq, command.recorded_at, command.hash)
+        rank = self._rank(request)
+        target = None if request.supersedes is None else self._superseded(request, rank, at)
+        if target is not None:
+            body = self._state.read_memory(target.place)
+            if body is not None:
+                request = self._preparer.inherit(request, body, many=target.envelope.many)
+        draft = self._draft(request, target, rank, at)
+        self.check_value(draft, handle, rank)
+        repeat = self._repeat(draft, at, earlier)
+        return draft if repeat is None else repeat
+
+    def check_value(self, draft: Draft, handle: Handle, rank: Rank) -> None:
+        """Raise Tombstoned or RetiredValue when the value may not come in (I6). Ranks count, not derived ones."""
+        envelope = draft.envelope
+        if not isinstance(envelope, (Remembered, Superseded)):
+            return
+        digests: list[tuple[str, bytes]] = [("text", envelope.text_key)]
+        if envelope.belief_key is not None and envelope.value_key is not None:
+            digests += [("value", envelope.value_key), ("key", envelope.belief_key)]
+        for domain, digest in digests:
+            found = self._state.tombstones.find(domain, digest, scope=handle.scope, rank=rank)
+            if found is not None:
+                raise _refused_value(found)
+
+    def _rank(self, request: MemoryRequest) -> Rank:
+        # The least rank among all that it derives from: laundering a page through a summary gains nothing (I7).
+        rank = int(request.handle.rank)
+        for parent in request.derived_from:
+            memory = self.visible(parent, request.handle)
+            if memory.erasure is not None:
+                raise AlreadyDone(id=format_id(parent), status="erased", hint="it cannot be derived from any more")
+            rank = min(rank, memory.envelope.rank)
+        for _, end in request.links:
+            self.visible(end, request.handle)
+        return Rank(rank)
+
+    def _superseded(self, request: MemoryRequest, rank: Rank, at: Moment) -> Memory:
+        target = self.own(request.supersedes or b"", request.handle)
+        standing = self._state.standing(target, valid_at=at.recorded_at)
+        gone = (Status.ERASED, Status.SUPERSEDED, Status.RETIRED, Status.REJECTED)
+        if standing.status in gone:
+            successor = self._successor(target, at)
+            facts = {"successor": format_id(successor.id)} if successor is not None else {}
+            hint = f"the current one is `{facts['successor']}`" if facts else "remember it as a record of its own"
+            raise AlreadyDone(id=format_id(target.id), status=standing.status.value, hint=hint, **facts)
+        self.check_rank(request.handle, rank, target, "supersede")
+        return target
+
+    def _successor(self, memory: Memory, at: Moment) -> Memory | None:
+        register = self._state.register
+        seen = memory
+        for _ in range(len(register.memories)):
+            by = [fate.by for fate in seen.fates if fate.by is not None]
+            following = register.memories.get(by[-1]) if by else None
+            if following is None:
+                break
+            seen = following
+        if seen.envelope.belief_key is not None and not seen.envelope.many:
+            resolution = self._state.beliefs.resolution(seen, valid_at=at.recorded_at, known=FAR_FUTURE)
+            seen = resolution.current or seen
+        return None if seen is memory or seen.erasure is not None else seen
+
+    def _draft(self, request: MemoryRequest, target: Memory | None, rank: Rank, at: Moment) -> Draft:
+        handle = request.handle
+        start = at.recorded_at if request.valid_from is None else request.valid_from
+        check_interval(start, request.valid_to)
+        inherited = target.envelope.kind if target is not None else Kind.NOTE.value
+        kind = Superseded if target is not None else Remembered
+        # What derives from something weaker cannot be the user's word.
+        provenance = request.provenance
+        if provenance is Provenance.USER_CONFIRMATION and rank < Rank.SIGNED:
+            provenance = Provenance.OBSERVATION
+        envelope = kind(
+            scope=handle.scope,
+            actor=handle.actor,
+            origin=handle.origin,
+            rank=rank,
+            command_id=request.command_id,
+            payload_key=request.payload_key if request.command_id is not None else None,
+            principal=handle.principal,
+            kind=request.kind or inherited,
+            provenance=provenance.value,
+            valid_from=start,
+            valid_to=request.valid_to,
+            text_key=request.text_key,
+            form=current_form(),
+            belief_key=request.belief_key,
+            value_key=request.value_key,
+            many=request.many,
+            source_key=request.source_key,
+            importance=request.importance,
+            conditional=request.body.applies_when is not None,
+            derived_from=tuple(request.derived_from),
+            links=request.links,
+            recalled=request.recalled,
+            supersedes=None if target is None else target.id,
+        )
+        return Draft(id=new_id(at.recorded_at), envelope=envelope, body=request.body)
+
+    def _repeat(self, draft: Draft, at: Moment, earlier: Sequence[Draft]) -> Existing | None:
+        envelope = draft.envelope
+        if not isinstance(envelope, Remembered):
+            return None
+        like = Memory(draft.id, 0, 0, b"", envelope, 0, Place(0, 0, 0), 0)
+        found = self._state.find_live_repeat(like, valid_at=at.recorded_at)
+        if found is not None:
+            return Existing(found.id, found.seq, found.recorded_at, found.hash)
+        for position, other in enumerate(earlier):
+            if isinstance(other.envelope, Remembered) and _same_record(other.envelope, envelope):
+                return Existing(other.id, at.first_seq + position, at.recorded_at, b"")
+        return None
+
+
+def words_draft(envelope: Envelope, at: Moment, reason: str | None, *, slot: int | None = None) -> Draft:
+    """Return an event whose body is a reason, under a slot in use or one of its own."""
+    body = None if reason is None else WordsBody(reason=reason)
+    return Draft(id=new_id(at.recorded_at), envelope=envelope, body=body, slot=slot)
+
+
+def _same_record(one: Remembered, other: Remembered) -> bool:
+    fields = ("scope", "text_key", "belief_key", "value_key", "many", "origin", "source_key")
+    return all(getattr(one, field) == getattr(other, field) for field in fields)
+
+
+def _refused_value(found: Tombstone) -> Refused:
+    facts = {"id": format_id(found.event), "scope": found.scope}
+    if found.how == "forgotten":
+        return Tombstoned(forgotten_at=format_instant(found.recorded_at), reason=found.reason, **facts)
+    return RetiredValue(how=found.how, since=format_instant(found.recorded_at), reason=found.reason, **facts)
+
+
+def envelope_of(handle: Handle) -> dict[str, object]:
+    """Return the fields that every envelope takes from its handle."""
+    return msgspec.structs.asdict(_Speaker(handle.scope, handle.actor, handle.origin, int(handle.rank), handle.principal))
+
+
+class _Speaker(msgspec.Struct, frozen=True):
+    scope: str
+    actor: str
+    origin: str
+    rank: int
+    principal: str | None

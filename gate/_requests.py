@@ -1,0 +1,300 @@
+"""What a caller asks to be written, checked for everything that needs no state: text, times, data, secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Final, cast
+
+import msgspec
+
+from muniment.events import (
+    NORMAL_FORM,
+    BadArgument,
+    BadValue,
+    Id,
+    Instant,
+    Kind,
+    LinkType,
+    MemoryBody,
+    Provenance,
+    ProvenanceAboveCeiling,
+    SecretFound,
+    ValueKeys,
+    check_interval,
+    check_text,
+    format_data,
+    parse_data,
+    parse_id,
+    parse_instant,
+)
+
+from ._handles import Handle
+from ._secrets import SecretScanner, mask
+
+_MAX_LABEL: Final = 500
+_MAX_LIST: Final = 1_000
+Value = str | int | float | bool | date | datetime | None
+
+
+class MemoryRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that may be written, once its text, times, data and secrets were found good."""
+
+    handle: Handle
+    body: MemoryBody
+    kind: str | None
+    provenance: Provenance
+    valid_from: int | None
+    valid_to: int | None
+    text_key: bytes
+    belief_key: bytes | None
+    value_key: bytes | None
+    many: bool
+    source_key: bytes | None
+    importance: float | None
+    derived_from: tuple[Id, ...]
+    links: tuple[tuple[str, bytes], ...]
+    command_id: str | None
+    payload_key: bytes
+    supersedes: Id | None = None
+    recalled: tuple[bytes, ...] = ()
+
+
+class Preparer:
+    """Turns a caller's arguments into requests, for one store's value keys and secret detectors."""
+
+    def __init__(self, values: ValueKeys, secrets: SecretScanner, *, mask_secrets: bool) -> None:
+        self._values, self._secrets, self._mask = values, secrets, mask_secrets
+
+    def memory(
+        self,
+        handle: Handle,
+        content: str,
+        *,
+        kind: str | None = None,
+        about: tuple[str, str] | None = None,
+        value: Value = None,
+        many: bool = False,
+        provenance: str = "observation",
+        importance: float | None = None,
+        applies_when: str | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        source: str | None = None,
+        derived_from: Sequence[str] = (),
+        links: Sequence[tuple[str, str]] = (),
+        metadata: Mapping[str, object] | None = None,
+        tags: Sequence[str] = (),
+        command_id: str | None = None,
+        supersedes: str | None = None,
+        reason: str | None = None,
+        recalled: tuple[bytes, ...] = (),
+    ) -> MemoryRequest:
+        """
+        Return a checked request.
+
+        Raises:
+            BlankContent, BadText, BadTime, BadValue, BadArgument: an argument cannot be used as it is.
+            ProvenanceAboveCeiling: the handle may not claim that sort of evidence.
+            SecretFound: a text holds a credential, and the store does not mask them.
+        """
+        claimed = check_provenance(handle, provenance)
+        subject, attribute = _check_about(about, value)
+        start, end = _check_times(valid_from, valid_to)
+        body = MemoryBody(
+            content=self._clean(content, "content"),
+            subject=self._optional(subject, "subject"),
+            attribute=self._optional(attribute, "attribute"),
+            value=None if value is None else format_data(self._clean_value(value), what="value"),
+            source=self._optional(source, "source"),
+            tags=tuple(self._clean(tag, "tag") for tag in check_list(tags, "tags")),
+            metadata=None if not metadata else self._metadata(metadata),
+            applies_when=self._optional(applies_when, "applies_when"),
+            reason=self._optional(reason, "reason"),
+        )
+        request = MemoryRequest(
+            handle=handle,
+            body=body,
+            kind=None if kind is None else check_choice(kind, Kind, "kind"),
+            provenance=claimed,
+            valid_from=start,
+            valid_to=end,
+            many=check_flag(many, "many"),
+            importance=_check_importance(importance),
+            derived_from=tuple(parse_id(i) for i in check_list(derived_from, "derived_from")),
+            links=tuple((check_choice(t, LinkType, "links"), parse_id(i)) for t, i in _pairs(links)),
+            command_id=check_command_id(command_id),
+            supersedes=None if supersedes is None else parse_id(supersedes),
+            recalled=recalled,
+            **self._digests(body),
+            payload_key=b"",
+        )
+        return msgspec.structs.replace(request, payload_key=self._payload_key(request))
+
+    def digests_of(self, body: MemoryBody) -> tuple[bytes, bytes | None, bytes | None]:
+        """Return the text key, belief key and value key of a body."""
+        belief_key = value_key = None
+        if body.subject is not None and body.attribute is not None:
+            belief_key = self._values.belief_key(body.subject, body.attribute)
+            value = body.content if body.value is None else cast("Value", parse_data(body.value))
+            value_key = self._values.value_key(belief_key, value)
+        return self._values.text_key(body.content), belief_key, value_key
+
+    def inherit(self, request: MemoryRequest, body: MemoryBody, *, many: bool) -> MemoryRequest:
+        """Return a superseding request with the subject and attribute of what it supersedes."""
+        if request.body.subject is not None or body.subject is None:
+            return request
+        joined = msgspec.structs.replace(request.body, subject=body.subject, attribute=body.attribute)
+        return msgspec.structs.replace(request, body=joined, many=many, **self._digests(joined))
+
+    def words(self, text: str | None, what: str, *, required: bool = False) -> str | None:
+        """Return a reason or other short text, checked like content."""
+        if text is None:
+            if required:
+                raise BadArgument(argument=what, detail="a reason is required")
+            return None
+        return self._clean(text, what)
+
+    def _digests(self, body: MemoryBody) -> dict[str, bytes | None]:
+        text_key, belief_key, value_key = self.digests_of(body)
+        source_key = None if body.source is None else self._values.source_key(body.source)
+        return {"text_key": text_key, "belief_key": belief_key, "value_key": value_key, "source_key": source_key}
+
+    def _payload_key(self, request: MemoryRequest) -> bytes:
+        said = (
+            request.body, request.kind, request.provenance, request.valid_from, request.valid_to, request.many,
+            request.importance, request.derived_from, request.links, request.supersedes, request.handle.origin,
+        )  # fmt: skip
+        return self._values.payload_key(_encode(said))
+
+    def _clean(self, text: object, what: str) -> str:
+        if not isinstance(text, str):
+            raise BadArgument(argument=what, detail=f"expected text, got {type(text).__name__}")
+        check_text(text, what=what)
+        hits = self._secrets.find(text)
+        if not hits:
+            return text
+        if self._mask:
+            return mask(text, hits)
+        rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
+        raise SecretFound(what=what, rules=rules)
+
+    def _optional(self, text: str | None, what: str) -> str | None:
+        return None if text is None else self._clean(text, what)
+
+    def _clean_value(self, value: Value) -> Value:
+        return self._clean(value, "value") if isinstance(value, str) else value
+
+    def _metadata(self, metadata: Mapping[str, object]) -> bytes:
+        if not isinstance(cast("object", metadata), dict):
+            raise BadValue(what="metadata", detail="it is not a dict")
+        packed = format_data(metadata, what="metadata")
+        for text in _texts(metadata):
+            hits = self._secrets.find(text)
+            if hits:
+                rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
+                raise SecretFound(what="metadata", rules=rules)
+        return packed
+
+
+def check_provenance(handle: Handle, provenance: str) -> Provenance:
+    """Return the provenance; raises when it is unknown or above the handle's ceiling."""
+    claimed = Provenance(check_choice(provenance, Provenance, "provenance"))
+    if not handle.allows(claimed):
+        raise ProvenanceAboveCeiling(
+            origin=handle.origin,
+            ceiling=handle.ceiling.value,
+            given=claimed.value,
+            hint="only what a user signs is user_confirmation: see `muniment confirm`",
+        )
+    return claimed
+
+
+def check_choice(given: object, choices: type[Kind] | type[Provenance] | type[LinkType], what: str) -> str:
+    """Return one of an enumeration's words; raises BadArgument naming all of them."""
+    words = [choice.value for choice in choices]
+    if given not in words:
+        raise BadArgument(argument=what, detail=f"expected one of {', '.join(words)}, got `{given}`")
+    return str(given)
+
+
+def check_flag(given: object, what: str) -> bool:
+    """Return a truth value; raises BadArgument for anything else, `"false"` included."""
+    if not isinstance(given, bool):
+        raise BadArgument(argument=what, detail=f"expected true or false, got `{given}`")
+    return given
+
+
+def check_list(given: Sequence[str], what: str) -> Sequence[str]:
+    """Return a list of texts; a single text is refused, since its letters are never meant."""
+    if isinstance(given, (str, bytes)) or not isinstance(cast("object", given), (list, tuple)):
+        raise BadArgument(argument=what, detail="expected a list")
+    if len(given) > _MAX_LIST:
+        raise BadArgument(argument=what, detail=f"more than {_MAX_LIST} entries")
+    return given
+
+
+def check_command_id(command_id: object) -> str | None:
+    """Return a command id; raises BadArgument when it is not a short printable text."""
+    if command_id is None:
+        return None
+    if not isinstance(command_id, str):
+        raise BadArgument(argument="command_id", detail="expected text")
+    check_text(command_id, what="command_id", limit=_MAX_LABEL)
+    return command_id
+
+
+def current_form() -> int:
+    """Return the number of the normal form that new digests are made under."""
+    return NORMAL_FORM
+
+
+def _check_about(about: tuple[str, str] | None, value: Value) -> tuple[str | None, str | None]:
+    if about is None:
+        if value is not None:
+            raise BadArgument(argument="value", detail="a value needs `about=(subject, attribute)`")
+        return None, None
+    if isinstance(about, str) or len(about) != 2:
+        raise BadArgument(argument="about", detail="expected (subject, attribute)")
+    return about
+
+
+def _check_times(valid_from: Instant | None, valid_to: Instant | None) -> tuple[int | None, int | None]:
+    start = None if valid_from is None else parse_instant(valid_from)
+    end = None if valid_to is None else parse_instant(valid_to)
+    if start is not None:
+        check_interval(start, end)
+    return start, end
+
+
+def _check_importance(importance: float | None) -> float | None:
+    if importance is None:
+        return None
+    if isinstance(importance, bool) or not isinstance(cast("object", importance), (int, float)):
+        raise BadArgument(argument="importance", detail="expected a number from 0 to 1")
+    if not 0 <= importance <= 1:
+        raise BadArgument(argument="importance", detail=f"expected 0 to 1, got {importance}")
+    return float(importance)
+
+
+def _pairs(links: Sequence[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    for link in check_list(cast("Sequence[str]", links), "links"):
+        pair = cast("object", link)
+        if not isinstance(pair, (tuple, list)) or len(cast("Sequence[object]", pair)) != 2:
+            raise BadArgument(argument="links", detail="expected (type, id) pairs")
+        yield cast("tuple[str, str]", tuple(cast("Sequence[str]", pair)))
+
+
+def _texts(data: object) -> Iterable[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, list):
+        for item in cast("list[object]", data):
+            yield from _texts(item)
+    elif isinstance(data, dict):
+        for key, item in cast("dict[object, object]", data).items():
+            yield from _texts(key)
+            yield from _texts(item)
+
+
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode

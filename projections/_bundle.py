@@ -1,0 +1,81 @@
+"""The projections of one process, fed together: whoever has one at a head has all of them at that head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from muniment.events import Batch, Body, Event, MemoryBody, Status
+
+from ._beliefs import LIVE, Beliefs, Standing
+from ._recall import Recall
+from ._register import Register
+from ._state import FAR_FUTURE, Memory, Place
+from ._tombstones import Tombstones
+
+
+class Projections:
+    """Register, tombstones and recall over one log, and the beliefs that are read from the register."""
+
+    def __init__(self, open_body: Callable[[Event], Body | None], read_body: Callable[[Place], Body | None]) -> None:
+        self.register = Register(open_body)
+        self.tombstones = Tombstones()
+        self.beliefs = Beliefs(self.register)
+        self._read = read_body
+        self.recall = Recall(self.read_memory)
+
+    @property
+    def seq(self) -> int:
+        """The last event applied."""
+        return self.register.seq
+
+    def apply(self, batch: Batch) -> None:
+        """Take in the next batch."""
+        self.register.apply(batch)
+        self.tombstones.apply(batch)
+        self.recall.apply(batch)
+
+    def scope_slot(self, scope: str) -> int | None:
+        """Return the key slot of a scope's envelopes, or None before its first event."""
+        return self.register.scope_slot(scope)
+
+    def read_memory(self, place: Place) -> MemoryBody | None:
+        """Return the words of a memory, or None when they were forgotten."""
+        return cast("MemoryBody | None", self._read(place))
+
+    def read_body(self, place: Place) -> Body | None:
+        """Return any event's body, or None when it has none or it was forgotten."""
+        return self._read(place)
+
+    def digests(self) -> dict[str, str]:
+        """Return a digest of each projection, equal for live and rebuilt ones of the same log."""
+        return {
+            "beliefs": self.register.digest().hex(),
+            "recall": self.recall.digest().hex(),
+            "tombstones": self.tombstones.digest().hex(),
+        }
+
+    def standing(self, memory: Memory, *, valid_at: int, known: int = FAR_FUTURE) -> Standing:
+        """Return a memory's status at a point."""
+        return self.beliefs.standing(memory, valid_at=valid_at, known=known)
+
+    def is_live(self, memory: Memory, *, valid_at: int) -> bool:
+        """Tell whether the memory is offered now."""
+        standing = self.standing(memory, valid_at=valid_at)
+        return standing.holds and standing.status in LIVE
+
+    def find_live_repeat(self, like: Memory, *, valid_at: int) -> Memory | None:
+        """Return the live memory that says the same from the same origin, source and position, or None."""
+        wanted = like.envelope
+        for memory in self.register.texts.get((wanted.scope, wanted.text_key), ()):
+            other = memory.envelope
+            same = (other.belief_key, other.value_key, other.origin, other.source_key, other.many) == (
+                wanted.belief_key,
+                wanted.value_key,
+                wanted.origin,
+                wanted.source_key,
+                wanted.many,
+            )
+            if same and self.standing(memory, valid_at=valid_at).status in (*LIVE, Status.DISPUTED, Status.PENDING):
+                return memory
+        return None
