@@ -1,0 +1,312 @@
+"""Admission of deeds on what is there: retire, forget, link, quarantine, review, lift. Each returns the event to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+import msgspec
+
+from muniment.events import (
+    ActionBody,
+    AlreadyDone,
+    BadArgument,
+    DerivedRecords,
+    Draft,
+    Forgotten,
+    Id,
+    Linked,
+    Moment,
+    NotFound,
+    Quarantined,
+    Rank,
+    RankTooLow,
+    Released,
+    Requested,
+    Retired,
+    Status,
+    TombstoneEntry,
+    Unlinked,
+    ValueKeys,
+    check_interval,
+    covers,
+    format_id,
+    new_id,
+    normal_form,
+    parse_data,
+)
+from muniment.projections import FAR_FUTURE, Memory, Projections
+
+from ._actions import parse_action
+from ._admission import Admission, words_draft
+from ._guard import argument_texts
+from ._handles import Handle
+from ._requests import current_form
+
+OPERATOR: Final = "operator"
+
+
+class Erasing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a forget would take: asked-for records and those of the same value, and what derives from them."""
+
+    asked: tuple[Memory, ...]
+    derived: tuple[Memory, ...]
+    elsewhere: tuple[Memory, ...]
+    """Derived records of scopes that the caller has no authority in; they are left alone, and named."""
+
+    @property
+    def all(self) -> tuple[Memory, ...]:
+        """Every record that is erased."""
+        return (*self.asked, *self.derived)
+
+
+class Deeds:
+    """The checks of deeds, over the projections of one process."""
+
+    def __init__(self, state: Projections, admission: Admission, values: ValueKeys) -> None:
+        self._state, self._admission, self._values = state, admission, values
+
+    # --- retire, link -------------------------------------------------------------------------------------------------
+
+    def retire(self, handle: Handle, identity: Id, at: Moment, *, reason: str, valid_to: int | None) -> Draft:
+        """Return the event that ends a memory's validity now, or at `valid_to`."""
+        memory = self._admission.own(identity, handle)
+        standing = self._state.standing(memory, valid_at=at.recorded_at)
+        if standing.status in (Status.ERASED, Status.RETIRED, Status.REJECTED):
+            raise AlreadyDone(id=format_id(identity), status=standing.status.value)
+        self._admission.check_rank(handle, handle.rank, memory, "retire")
+        if valid_to is not None:
+            check_interval(memory.envelope.valid_from, valid_to)
+        envelope = Retired(
+            scope=handle.scope,
+            actor=handle.actor,
+            origin=handle.origin,
+            rank=handle.rank,
+            principal=handle.principal,
+            target=identity,
+            valid_to=valid_to,
+            tombstones=self.tombstones_of([memory]) if valid_to is None else (),
+        )
+        return words_draft(envelope, at, reason, slot=memory.slot)
+
+    def link(self, handle: Handle, start: Id, end: Id, link: str, at: Moment) -> Draft:
+        """Return the event that links one of the scope's memories to another that the handle can see."""
+        self._admission.own(start, handle)
+        self._admission.visible(end, handle)
+        envelope = Linked(
+            scope=handle.scope, actor=handle.actor, origin=handle.origin, rank=handle.rank, principal=handle.principal,
+            start=start, end=end, link=link, valid_from=at.recorded_at,
+        )  # fmt: skip
+        return Draft(id=new_id(at.recorded_at), envelope=envelope)
+
+    def unlink(self, handle: Handle, start: Id, end: Id, link: str, at: Moment) -> Draft:
+        """Return the event that ends a link; it needs rank over the memory that it starts from."""
+        memory = self._admission.own(start, handle)
+        self._admission.check_rank(handle, handle.rank, memory, "unlink")
+        found = [
+            item
+            for item in self._state.register.links_at.get(start, [])
+            if (item.start, item.end, item.type) == (start, end, link) and item.ended_seq == FAR_FUTURE
+        ]
+        if not found:
+            raise NotFound(id=f"{format_id(start)} {link} {format_id(end)}")
+        envelope = Unlinked(
+            scope=handle.scope, actor=handle.actor, origin=handle.origin, rank=handle.rank, principal=handle.principal,
+            start=start, end=end, link=link,
+        )  # fmt: skip
+        return Draft(id=new_id(at.recorded_at), envelope=envelope)
+
+    # --- forget -------------------------------------------------------------------------------------------------------
+
+    def erasing(self, handle: Handle | None, identities: Sequence[Id]) -> Erasing:
+        """
+        Return what forgetting these ids takes. Without a handle the operator asks, who sees every scope.
+
+        Raises:
+            NotFound: an id cannot be seen. AlreadyDone: all of it was erased before.
+        """
+        asked: dict[bytes, Memory] = {}
+        erased: list[Id] = []
+        for identity in identities:
+            memory = self._find(handle, identity)
+            if memory.erasure is not None:
+                erased.append(identity)
+                continue
+            for same in self.same_value(memory):
+                asked[same.id] = same
+        if erased and not asked:
+            raise AlreadyDone(id=format_id(erased[0]), status="erased", hint="its receipt says when and why")
+        return self._with_derived(handle, asked)
+
+    def erasing_value(self, handle: Handle, text: str, about: tuple[str, str] | None) -> Erasing:
+        """Return what forgetting a value takes: the records of the scope that hold it, as text or as value."""
+        asked: dict[bytes, Memory] = {}
+        text_key = self._values.text_key(text)
+        for memory in self._state.register.texts.get((handle.scope, text_key), ()):
+            if memory.erasure is None:
+                asked[memory.id] = memory
+        for (scope, belief_key), statements in self._state.register.keys.items():
+            if scope != handle.scope or (about is not None and belief_key != self._values.belief_key(*about)):
+                continue
+            value_key = self._values.value_key(belief_key, text)
+            for memory in statements:
+                if memory.envelope.value_key == value_key and memory.erasure is None:
+                    asked[memory.id] = memory
+        return self._with_derived(handle, asked)
+
+    def forget(
+        self,
+        handle: Handle | None,
+        erasing: Erasing,
+        at: Moment,
+        *,
+        scope: str,
+        reason: str,
+        cascade: bool,
+        block_key: bool = False,
+        extra: Sequence[TombstoneEntry] = (),
+        closed_scope: str | None = None,
+    ) -> Draft:
+        """
+        Return the event that erases and prevents; the caller's rank must reach everything it takes.
+
+        Raises:
+            DerivedRecords: `cascade=False`, and other memories derive from these.
+            RankTooLow: a record is above the handle.
+            BadArgument: the reason repeats what is forgotten.
+        """
+        if erasing.derived and not cascade:
+            raise DerivedRecords(count=len(erasing.derived), ids=[format_id(m.id) for m in erasing.derived])
+        if handle is not None:
+            for memory in erasing.all:
+                self.check_may_forget(handle, memory)
+        self._check_reason(reason, erasing.all)
+        tombstones = list(dict.fromkeys((*self.tombstones_of(erasing.all), *extra)))
+        if block_key:
+            tombstones += [
+                ("key", m.envelope.belief_key, m.envelope.belief_key, current_form())
+                for m in erasing.asked
+                if m.envelope.belief_key is not None
+            ]
+        rank = Rank.SIGNED if handle is None else handle.rank
+        envelope = Forgotten(
+            scope=scope,
+            actor=OPERATOR if handle is None else handle.actor,
+            origin=OPERATOR if handle is None else handle.origin,
+            rank=rank,
+            principal=None if handle is None else handle.principal,
+            targets=tuple((memory.id, memory.slot) for memory in erasing.all),
+            tombstones=tuple(dict.fromkeys(tombstones)),
+            everyone=handle is None or handle.rank >= Rank.USER,
+            reason=reason,
+            key_epoch=at.key_epoch,
+            other_slots=tuple(self._slots_holding(erasing.all)),
+            closed_scope=closed_scope,
+        )
+        return Draft(id=new_id(at.recorded_at), envelope=envelope)
+
+    def request_erasure(self, handle: Handle, erasing: Erasing, at: Moment, reason: str) -> Draft:
+        """Return the event by which an agent asks for what it may not do itself."""
+        envelope = Requested(
+            scope=handle.scope, actor=handle.actor, origin=handle.origin, rank=handle.rank, principal=handle.principal,
+            verb="forget", targets=tuple(memory.id for memory in erasing.all),
+        )  # fmt: skip
+        return words_draft(envelope, at, reason)
+
+    def check_may_forget(self, handle: Handle, memory: Memory) -> None:
+        """Raise RankTooLow when the handle may not erase the memory: an agent only its own and external records."""
+        self._admission.check_rank(handle, handle.rank, memory, "forget")
+        if handle.rank == Rank.AGENT == memory.envelope.rank and memory.envelope.actor != handle.actor:
+            raise RankTooLow(actual="agent", verb="forget", needed="its own author", id=format_id(memory.id))
+
+    def same_value(self, memory: Memory) -> list[Memory]:
+        """Return the unerased records of the memory's scope that give the same value or the same text."""
+        envelope = memory.envelope
+        found = list(self._state.register.texts.get((memory.scope, envelope.text_key), ()))
+        if envelope.belief_key is not None:
+            statements = self._state.register.keys.get((memory.scope, envelope.belief_key), ())
+            found += [m for m in statements if m.envelope.value_key == envelope.value_key]
+        unique = {m.id: m for m in found if m.erasure is None}
+        return sorted(unique.values(), key=lambda m: m.seq)
+
+    def tombstones_of(self, memories: Iterable[Memory]) -> tuple[TombstoneEntry, ...]:
+        """Return the values of memories as tombstones: the whole text, and the value under its key."""
+        entries: dict[TombstoneEntry, None] = {}
+        for memory in memories:
+            envelope = memory.envelope
+            entries["text", envelope.text_key, None, envelope.form] = None
+            if envelope.belief_key is not None and envelope.value_key is not None:
+                entries["value", envelope.value_key, envelope.belief_key, envelope.form] = None
+        return tuple(entries)
+
+    def _with_derived(self, handle: Handle | None, asked: dict[bytes, Memory]) -> Erasing:
+        derived: list[Memory] = []
+        elsewhere: list[Memory] = []
+        for memory in self._state.register.descendants(asked):
+            if memory.erasure is not None or memory.id in asked:
+                continue
+            here = handle is None or covers(handle.scope, memory.scope)
+            (derived if here else elsewhere).append(memory)
+        return Erasing(
+            asked=tuple(sorted(asked.values(), key=lambda m: m.seq)),
+            derived=tuple(derived),
+            elsewhere=tuple(elsewhere),
+        )
+
+    def _find(self, handle: Handle | None, identity: Id) -> Memory:
+        if handle is not None:
+            return self._admission.own(identity, handle)
+        memory = self._state.register.memories.get(identity)
+        if memory is None:
+            raise NotFound(id=format_id(identity))
+        return memory
+
+    def _check_reason(self, reason: str, memories: Iterable[Memory]) -> None:
+        # The reason outlives the value in the event's envelope: it must not be where the value lives on.
+        said = normal_form(reason)
+        for memory in memories:
+            body = self._state.read_memory(memory.place)
+            if body is None:
+                continue
+            values = [body.content]
+            if body.value is not None:
+                values.append(str(parse_data(body.value)))
+            for value in values:
+                form = normal_form(value)
+                if form and form in said:
+                    raise BadArgument(argument="reason", detail="it repeats what is to be forgotten")
+
+    def _slots_holding(self, memories: Sequence[Memory]) -> list[int]:
+        # Decisions and confirmations keep their arguments under keys of their own: those that hold the value go too.
+        keys = {memory.envelope.text_key for memory in memories}
+        for memory in memories:
+            body = self._state.read_memory(memory.place)
+            if body is not None and body.value is not None and isinstance(value := parse_data(body.value), str):
+                keys.add(self._values.text_key(value))
+        register = self._state.register
+        held: list[int] = []
+        for confirmation in register.confirmations.values():
+            if confirmation.action is not None and self._holds(confirmation.action, keys):
+                held.append(confirmation.slot)
+        for decision in register.decisions.values():
+            if decision.erasure is not None:
+                continue
+            body = cast("ActionBody | None", self._state.read_body(decision.place))
+            if body is not None and self._holds(body.action, keys):
+                held.append(decision.slot)
+        return sorted(set(held))
+
+    def _holds(self, action: bytes, keys: set[bytes]) -> bool:
+        return any(self._values.text_key(text) in keys for text in argument_texts(parse_action(action)))
+
+    # --- quarantine ---------------------------------------------------------------------------------------------------
+
+    def quarantine(self, identities: Sequence[Id], at: Moment, *, scope: str, reason: str, release: bool) -> Draft:
+        """Return the one reversible event by which the operator sets memories apart, or puts them back."""
+        for identity in identities:
+            self._find(None, identity)
+        kind = Released if release else Quarantined
+        envelope = kind(
+            scope=scope, actor=OPERATOR, origin=OPERATOR, rank=Rank.EXTERNAL, targets=tuple(dict.fromkeys(identities))
+        )
+        return words_draft(envelope, at, reason)
