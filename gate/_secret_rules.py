@@ -76,7 +76,7 @@ _TOKENS = (
     _token(
         "slack-token",
         r"xox[abeoprs]-|xoxe\.xox[bp]-|xapp-",
-        r"[A-Za-z0-9]{1,12}-[A-Za-z0-9-]{8,}",
+        r"[A-Za-z0-9]{1,24}-[A-Za-z0-9-]{8,}",
         "Slack token types",
         anchors=("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
     ),

@@ -25,6 +25,20 @@ from ._statements import Statement, format_statement, parse_statement
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 
+# The points of small order, sign bit cleared. Under such a key anyone can sign, without any secret; OpenSSL accepts it.
+_WEAK_KEYS = frozenset(
+    bytes.fromhex(key)
+    for key in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    )
+)
+
 
 class Signer(Protocol):
     """Anything that signs for one key: a file, an agent-socket, a hardware key, another account."""
@@ -68,10 +82,17 @@ def verify(signed: Signed) -> Statement:
         raise SignatureInvalid(detail=f"the signature holds, but {error}") from error
 
 
-def verify_bytes(message: bytes, *, public_key: bytes, signature: bytes) -> None:
-    """Raise `SignatureInvalid` unless the key signed exactly these bytes."""
+def check_public_key(public_key: bytes) -> None:
+    """Raise `SignatureInvalid` unless these bytes can be the key of one person; call it before enrolling a key."""
     if len(public_key) != KEY_BYTES:
         raise SignatureInvalid(detail=f"the public key has {len(public_key)} bytes, not {KEY_BYTES}")
+    if public_key[:-1] + bytes([public_key[-1] & 0x7F]) in _WEAK_KEYS:
+        raise SignatureInvalid(detail=f"key {public_key.hex()[:16]} has small order: anyone could sign for it")
+
+
+def verify_bytes(message: bytes, *, public_key: bytes, signature: bytes) -> None:
+    """Raise `SignatureInvalid` unless the key signed exactly these bytes."""
+    check_public_key(public_key)
     if len(signature) != SIGNATURE_BYTES:
         raise SignatureInvalid(detail=f"the signature has {len(signature)} bytes, not {SIGNATURE_BYTES}")
     try:

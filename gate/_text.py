@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Letters by category, blank by design: Hangul fillers, the braille blank, and the grapheme joiner.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -44,4 +46,4 @@ def folded(text: str) -> str:
         # White space is kept for the next step; a zero-width space is not white space, and goes.
         text = "".join(char for char in text if char.isspace() or not is_invisible(char))
         text = unicodedata.normalize("NFKC", text.casefold())
-    return "".join(char for char in " ".join(text.casefold().split()) if char >= " " and char != "\x7f")
+    return " ".join(_CONTROLS.sub("", text.casefold()).split())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 from pathlib import Path
 
 import msgspec
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -23,7 +25,7 @@ from hypothesis import strategies as st
 from muniment.events._errors import BadArgument, BadValue, InvalidInput, SignatureInvalid
 from muniment.gate._actions import Action, Free, Pattern
 from muniment.gate._keyfile import KeyFile
-from muniment.gate._signing import Signed, format_signed, parse_signed, sign, verify, verify_bytes
+from muniment.gate._signing import _WEAK_KEYS, Signed, format_signed, parse_signed, sign, verify, verify_bytes
 from muniment.gate._statements import (
     DOMAIN,
     Confirm,
@@ -219,6 +221,22 @@ def test_a_refusal_names_what_is_wrong() -> None:
         verify(msgspec.structs.replace(signed, public_key=MemorySigner().public_key))
     with pytest.raises(SignatureInvalid, match="the signature holds, but a statement"):
         verify(Signed(b"{}", signer.public_key, signer.sign(b"{}")))
+
+
+@pytest.mark.parametrize("key", sorted(_WEAK_KEYS), ids=lambda key: key.hex()[:8])
+@pytest.mark.parametrize("sign_bit", [0, 0x80])
+def test_a_key_under_which_anyone_can_sign_is_refused(key: bytes, sign_bit: int) -> None:
+    """The same signature, made without a secret, holds under such a key for many messages."""
+    key = key[:-1] + bytes([key[-1] | sign_bit])
+    forged = b"\x01" + bytes(63)
+    fooled = 0
+    for number in range(200):
+        with contextlib.suppress(InvalidSignature):
+            Ed25519PublicKey.from_public_bytes(key).verify(forged, str(number).encode())
+            fooled += 1
+        with pytest.raises(SignatureInvalid, match="small order"):
+            verify_bytes(str(number).encode(), public_key=key, signature=forged)
+    assert fooled > 0
 
 
 def test_a_signature_over_the_bare_json_is_no_statement() -> None:
