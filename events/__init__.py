@@ -2,17 +2,7 @@
 
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, parse_event_header
 from ._disk import Disk, check_file_system
-from ._door import (
-    CONTENT_CHUNK,
-    Batch,
-    Door,
-    Event,
-    Follower,
-    Moment,
-    Plan,
-    ScopeSlots,
-    ledger_entries,
-)
+from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
 from ._errors import (
     ActionDenied,
     AlreadyDone,
@@ -105,8 +95,9 @@ from ._model import (
     WordsBody,
 )
 from ._normal import NORMAL_FORM, Value, ValueKeys, check_text, is_blank, normal_form
+from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE, ancestors, covers, parse_scope
-from ._seal import Sealer, open_blob, seal_blob
+from ._seal import KEY_BYTES, Sealer, open_blob, seal_blob
 from ._time import (
     FOREVER,
     MAX_INSTANT,
@@ -126,6 +117,7 @@ __all__ = [
     "ENVELOPES",
     "FOREVER",
     "FORMAT",
+    "KEY_BYTES",
     "MAX_INSTANT",
     "MIN_INSTANT",
     "NORMAL_FORM",
@@ -197,6 +189,7 @@ __all__ = [
     "Rank",
     "RankTooLow",
     "ReadOnly",
+    "Reader",
     "Refused",
     "RefusedWrite",
     "Released",

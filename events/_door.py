@@ -13,48 +13,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ._codec import Digest, EventHeader, parse_event_header
 from ._errors import StoreReadOnly
 from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
 from ._lock import WriterLock
-from ._log import Head, LocatedFrame, Location, Log, TornTail
-from ._model import Body, Draft, Envelope, Forgotten, Opened, Rank
+from ._log import Head, Location, Log, TornTail
+from ._model import Body, Draft, Forgotten, Opened, Rank
+from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer
 
 CONTENT_CHUNK = "content/"
 """Chunks of projections whose names begin so hold what was derived from bodies: a forget destroys their keys."""
-
-
-class Event(NamedTuple):
-    """An event as followers see it. The envelope is None when its whole scope was forgotten."""
-
-    header: EventHeader
-    envelope: Envelope | None
-    where: Location
-    hash: Digest
-    raw: bytes
-
-    @property
-    def seq(self) -> int:
-        """Its place in the log."""
-        return self.header.seq
-
-    @property
-    def recorded_at(self) -> int:
-        """Its record time."""
-        return self.header.recorded_at
-
-
-class Batch(NamedTuple):
-    """The events of one commit: visible wholly or not at all."""
-
-    events: list[Event]
-    head: Head
 
 
 class Moment(NamedTuple):
@@ -63,14 +36,6 @@ class Moment(NamedTuple):
     recorded_at: int
     first_seq: int
     key_epoch: int
-
-
-class Follower(Protocol):
-    """What sees every batch, in order, once."""
-
-    def apply(self, batch: Batch) -> None:
-        """Take in the next batch."""
-        ...
 
 
 class ScopeSlots(Protocol):
@@ -101,6 +66,7 @@ class Door:
         read_only: bool = False,
     ) -> None:
         self._log, self._keys, self._sealer, self._lock = log, keys, sealer, lock
+        self._reader = Reader(log, sealer)
         self._slots, self._followers, self._clock, self._version = slots, list(followers), clock, version
         self._read_only = read_only
         self._mutex = threading.RLock()
@@ -117,7 +83,7 @@ class Door:
         """Apply what was appended since, by whichever process."""
         with self._mutex:
             if self._log.is_behind():
-                for batch in self._read_new():
+                for batch in self._reader.read_new():
                     self._show(batch)
 
     def append(self, plan: Plan) -> Batch | None:
@@ -148,20 +114,19 @@ class Door:
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
-        return self._sealer.open_body(event.header, event.raw)
+        return self._reader.open_body(event)
 
     def read_body(self, where: Location) -> Body | None:
         """Return the body of an event by its place; None when it has none, or its key was destroyed."""
         with self._mutex:
-            raw = self._log.read_at(where)
-            return self._sealer.open_body(parse_event_header(raw), raw)
+            return self._reader.read_body(where)
 
     def _take_over(self) -> None:
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
             self._keys.reload()
             self._sealer.forget_ciphers()
-        for batch in self._read_new():
+        for batch in self._reader.read_new():
             self._show(batch)
         torn = self._log.recover()
         if torn is not None:
@@ -171,18 +136,6 @@ class Door:
                 self._keys.reserve(max(torn.slots) + 1)
                 self._keys.shred(torn.slots)
         self._finish_erasures()
-
-    def _read_new(self) -> Iterator[Batch]:
-        for located in self._log.read_new():
-            yield self._open_frame(located)
-
-    def _open_frame(self, located: LocatedFrame) -> Batch:
-        events: list[Event] = []
-        for index, raw in enumerate(located.frame.events):
-            header = parse_event_header(raw)
-            envelope = self._sealer.open_envelope(header, raw)
-            events.append(Event(header, envelope, located.location(index), located.frame.chain[index], raw))
-        return Batch(events, self._log.head)
 
     def _show(self, batch: Batch) -> None:
         for follower in self._followers:
@@ -209,7 +162,7 @@ class Door:
             for index, draft in enumerate(drafts)
         ]
         located = self._log.append(events, now)
-        batch = self._open_frame(located)
+        batch = self._reader.open_frame(located)
         self._show(batch)
         if not self._announced:
             self._announced = True

@@ -294,7 +294,9 @@ def _refused_value(found: Tombstone) -> Refused:
 
 def envelope_of(handle: Handle) -> dict[str, object]:
     """Return the fields that every envelope takes from its handle."""
-    return msgspec.structs.asdict(_Speaker(handle.scope, handle.actor, handle.origin, int(handle.rank), handle.principal))
+    return msgspec.structs.asdict(
+        _Speaker(handle.scope, handle.actor, handle.origin, int(handle.rank), handle.principal)
+    )
 
 
 class _Speaker(msgspec.Struct, frozen=True):

@@ -88,11 +88,9 @@ class Beliefs:
                     found.append(Belief(memory, [], []))
         return found
 
-    def mask(
-        self, scope: str, *, valid_at: int, known: int, statuses: Collection[Status] = LIVE
-    ) -> NDArray[np.bool_]:
+    def mask(self, scope: str, *, valid_at: int, known: int, statuses: Collection[Status] = LIVE) -> NDArray[np.bool_]:
         """Return, for each row of a scope, whether it may be offered at the point."""
-        present = known >= self.register.seq and valid_at >= self._now and LIVE == set(statuses)
+        present = known >= self.register.seq and valid_at >= self._now and set(statuses) == LIVE
         if not present:
             return self._mask_by_asking(scope, valid_at, known, statuses)
         self._advance(valid_at)
@@ -100,9 +98,7 @@ class Beliefs:
         mask = self._masks.get(scope)
         return np.zeros(0, dtype=np.bool_) if mask is None else mask[:rows]
 
-    def _mask_by_asking(
-        self, scope: str, valid_at: int, known: int, statuses: Collection[Status]
-    ) -> NDArray[np.bool_]:
+    def _mask_by_asking(self, scope: str, valid_at: int, known: int, statuses: Collection[Status]) -> NDArray[np.bool_]:
         rows = self.register.rows.get(scope, [])
         mask = np.zeros(len(rows), dtype=np.bool_)
         memo: dict[bytes, Resolution] = {}

@@ -275,6 +275,4 @@ def _joined(found: list[tuple[Rows, Scores]]) -> Arm:
 _EMPTY: Final = Arm(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode_rows = msgspec.msgpack.Decoder(tuple[int, list[_SavedPartition]]).decode
-_decode_content = cast(
-    "Callable[[bytes], list[_SavedContent]]", msgspec.msgpack.Decoder(list[_SavedContent]).decode
-)
+_decode_content = cast("Callable[[bytes], list[_SavedContent]]", msgspec.msgpack.Decoder(list[_SavedContent]).decode)

@@ -83,9 +83,7 @@ class VectorFile:
     def _format(self, identity: bytes, slot: int, vector: NDArray[np.float32]) -> bytes:
         nonce = os.urandom(12)
         plain = vector.astype("<f2").tobytes()
-        return _PREFIX.pack(identity, slot, nonce) + seal_blob(
-            self._key(slot), nonce, plain, self._context(identity)
-        )
+        return _PREFIX.pack(identity, slot, nonce) + seal_blob(self._key(slot), nonce, plain, self._context(identity))
 
     def _key(self, slot: int) -> bytes:
         return blake3(self._slot_key(slot), derive_key_context="muniment 2026 vector v1").digest()

@@ -1,0 +1,81 @@
+"""Reads batches: frames of the log with their envelopes opened. The door, replay and verification all read so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from ._codec import Digest, EventHeader, parse_event_header
+from ._log import Head, LocatedFrame, Location, Log
+from ._model import Body, Envelope
+from ._seal import Sealer
+
+
+class Event(NamedTuple):
+    """An event as followers see it. The envelope is None when its whole scope was forgotten."""
+
+    header: EventHeader
+    envelope: Envelope | None
+    where: Location
+    hash: Digest
+    raw: bytes
+
+    @property
+    def seq(self) -> int:
+        """Its place in the log."""
+        return self.header.seq
+
+    @property
+    def recorded_at(self) -> int:
+        """Its record time."""
+        return self.header.recorded_at
+
+
+class Batch(NamedTuple):
+    """The events of one commit: visible wholly or not at all."""
+
+    events: list[Event]
+    head: Head
+
+
+class Follower(Protocol):
+    """What sees every batch, in order, once."""
+
+    def apply(self, batch: Batch) -> None:
+        """Take in the next batch."""
+        ...
+
+
+class Reader:
+    """One position in one log, with the keys to open what lies there. Not thread-safe."""
+
+    def __init__(self, log: Log, sealer: Sealer) -> None:
+        self.log, self._sealer = log, sealer
+
+    @property
+    def head(self) -> Head:
+        """The position."""
+        return self.log.head
+
+    def read_new(self) -> Iterator[Batch]:
+        """Yield the batches after the position, moving past each one."""
+        for located in self.log.read_new():
+            yield self.open_frame(located)
+
+    def open_frame(self, located: LocatedFrame) -> Batch:
+        """Return a frame with its envelopes opened; the log's head must stand at its end."""
+        events: list[Event] = []
+        for index, raw in enumerate(located.frame.events):
+            header = parse_event_header(raw)
+            envelope = self._sealer.open_envelope(header, raw)
+            events.append(Event(header, envelope, located.location(index), located.frame.chain[index], raw))
+        return Batch(events, self.log.head)
+
+    def open_body(self, event: Event) -> Body | None:
+        """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
+        return self._sealer.open_body(event.header, event.raw)
+
+    def read_body(self, where: Location) -> Body | None:
+        """Return the body of an event by its place; None when it has none, or its key was destroyed."""
+        raw = self.log.read_at(where)
+        return self._sealer.open_body(parse_event_header(raw), raw)
