@@ -1,9 +1,9 @@
 """
 Letters of one script that pass for letters of another, folded inside words that mix scripts.
 
-The pairs are those of Unicode's confusables.txt (UTS #39, version 13.0.0) between Latin and Cyrillic, Greek and Armenian
-letters, put in small letters: a pair is listed when the small or the capital letters are confusable there. Left out on
-purpose: all digits; μ, because `μm`, `μg` and `μl` must never become `mm`, `mg` and `ml`; σ with o.
+The pairs are from Unicode's confusables.txt (UTS #39, version 13.0.0), between Latin letters and those of Cyrillic,
+Greek and Armenian, put in small letters: a pair is listed when the small or the capital letters are confusable there.
+Left out on purpose: all digits; rare letters; μ, because `μm`, `μg` and `μl` must never become `mm`, `mg` and `ml`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _SCRIPTS: Final = (_LATIN, _CYRILLIC, _GREEK, _ARMENIAN)
 _MARKS: Final = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
 
 _LETTERS: Final = tuple(re.compile(f"[{script}]") for script in _SCRIPTS)
+_NOT_LATIN: Final = re.compile(f"[{_CYRILLIC}{_GREEK}{_ARMENIAN}]")
 _WORD: Final = re.compile(rf"[\w{_MARKS}]+")
 _NEUTRAL: Final = rf"(?:[^\W{''.join(_SCRIPTS)}]|[{_MARKS}])*+"
 # A mixed word has two neighbouring letters of different scripts. Possessive, so that one long word stays linear.
@@ -34,7 +35,7 @@ def _pairs(ours: str, latin: str) -> dict[int, int]:
 
 
 # What each letter passes for in a Latin word, by script in the order of _SCRIPTS.
-_TO_LATIN: Final = (
+_TO_LATIN: Final[tuple[dict[int, int], ...]] = (
     {},
     _pairs("авгекмнорстухьѕіјѡѵүһҽӏԁԍԛԝ", "abrekmhopctyxbsijwvyheldgqw"),
     _pairs("αβγεζηικνορτυχ", "abyezhikvoptux"),
@@ -42,7 +43,7 @@ _TO_LATIN: Final = (
 )
 # What a Latin letter passes for in a word of that script: the alphabets in use only, so that `l`, `d`, `s` and `w`
 # in a word full of Cyrillic look-alikes still say that it was a Latin one.
-_FROM_LATIN: Final = (
+_FROM_LATIN: Final[tuple[dict[int, int], ...]] = (
     {},
     _pairs("abcehijkmoptxy", "авсеніјкмортху"),
     _pairs("abehiknoptuvxyz", "αβεηικνορτυνχυζ"),
@@ -50,7 +51,7 @@ _FROM_LATIN: Final = (
 )
 _ALL_TO_LATIN: Final = {ours: latin for table in _TO_LATIN for ours, latin in table.items()}
 # Into each script from any other: over the Latin letter that both resemble.
-_INTO: Final = (
+_INTO: Final[tuple[dict[int, int], ...]] = (
     _ALL_TO_LATIN,
     *(
         {ours: into[latin] for ours, latin in _ALL_TO_LATIN.items() if latin in into and ours not in own} | into
@@ -74,7 +75,7 @@ def fold_lookalikes(text: str) -> str:
     A word wholly in one script is left as it is, whatever it looks like. A word that no single script can write is put
     into Latin letters as far as they go. Folding what was folded changes nothing.
     """
-    if _SEAM.search(text) is None:
+    if _NOT_LATIN.search(text) is None or _SEAM.search(text) is None:
         return text
     counts: list[int] | None = None
 

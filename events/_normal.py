@@ -30,7 +30,7 @@ _INVISIBLE_CLASS: Final = (
 )
 _INVISIBLE: Final = re.compile(f"[{_INVISIBLE_CLASS}]+")
 _VISIBLE: Final = re.compile(rf"[^\s\u2800{_INVISIBLE_CLASS}]")
-_ASCII_CONTROLS: Final = dict.fromkeys((*range(9), *range(14, 28), 127))
+_ASCII_CONTROLS: Final = dict.fromkeys((*range(0x09), *range(0x0E, 0x1C), 0x7F))
 
 # Signs that NFKC turns into digits: raised, lowered, and fractions, circled and dated ones.
 _RAISED: Final = "\u00b2\u00b3\u00b9\u2070\u2074-\u2079"
@@ -46,9 +46,9 @@ _BESIDE_SIGN: Final = re.compile(rf"(?<=[\d{_ENCLOSED}])(?=[{_ENCLOSED}])|(?<=[{
 
 # Long runs of what may be combining marks once decomposed. Halfwidth voicing marks are letters to `\w`.
 _MARK_RUN: Final = re.compile("(?:[^\\w\\s\x00-\x7f]|[\uff9e\uff9f]){32,}")
-_TYPOGRAPHY: Final = str.maketrans("‘’‛“”‟‐−\u2800", "'''\"\"\"-- ")
+_SHORT: Final = 1024
 _FOREIGN_DIGITS: Final = re.compile(r"[^\D0-9]+")
-_TYPOGRAPHIC: Final = re.compile("[‘’‛“”‟‐−\u2800]")
+_TYPOGRAPHY: Final = tuple(zip("‘’‛“”‟‐−\u2800", "'''\"\"\"-- ", strict=True))
 
 _LETTER: Final = re.compile(r"[^\W\d_]")
 # Not `?` and not `;` (which is also the Greek question mark): a question does not state what it asks.
@@ -72,22 +72,9 @@ def normal_form(value: Value, *, form: int = NORMAL_FORM) -> str:
     """
     if form != NORMAL_FORM:
         raise BadArgument(argument="form", detail=f"expected {NORMAL_FORM}, got {form}")
-    match value:
-        case str():
-            return _text_form(value)
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case int():
-            # Through Decimal: str(int) refuses more than 4300 digits.
-            return str(value) if -(10**18) < value < 10**18 else str(Decimal(value))
-        case float():
-            return _number_form(f"{Decimal(repr(value)):f}") if math.isfinite(value) else repr(value)
-        case datetime.datetime():
-            return _instant_form(value)
-        case datetime.date():
-            return value.isoformat()
+    if isinstance(value, str):
+        return _text_form(value)
+    return "" if value is None else _typed_form(value)
 
 
 def is_blank(text: str) -> bool:
@@ -122,7 +109,7 @@ class ValueKeys:
 
     Every key is the first 16 bytes of BLAKE3 in keyed mode. Its input starts with a domain name and a NUL; no name is
     the beginning of another. Text is UTF-8, a lone surrogate as its three bytes. `u32(x)` is the length of x in bytes,
-    four bytes, most significant first.
+    four bytes, most significant first. The number of the form is no part of the input: it is kept beside the key.
     """
 
     __slots__ = ("_secret",)
@@ -138,23 +125,25 @@ class ValueKeys:
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("the value secret is never pickled or copied")
 
-    def text_key(self, content: str) -> bytes:
+    def text_key(self, content: str, *, form: int = NORMAL_FORM) -> bytes:
         """Return the key of a whole text. Input: `text` 00, normal form of the content."""
-        return self._digest(b"text\0" + _bytes(normal_form(content)))
+        return self._digest(b"text\0" + _bytes(normal_form(content, form=form)))
 
-    def belief_key(self, subject: str, attribute: str) -> bytes:
+    def belief_key(self, subject: str, attribute: str, *, form: int = NORMAL_FORM) -> bytes:
         """
         Return the key of what a belief is about. Input: `belief` 00, u32(s), s, u32(a), a.
 
         s and a are the normal forms of subject and attribute.
         """
-        return self._digest(b"belief\0" + _field(normal_form(subject)) + _field(normal_form(attribute)))
+        return self._digest(
+            b"belief\0" + _field(normal_form(subject, form=form)) + _field(normal_form(attribute, form=form))
+        )
 
-    def value_key(self, belief_key: bytes, value: Value) -> bytes:
-        """Return the key of a value of one belief. Input: `value` 00, 16 bytes of belief key, normal form of the value."""
+    def value_key(self, belief_key: bytes, value: Value, *, form: int = NORMAL_FORM) -> bytes:
+        """Return the key of a belief's value. Input: `value` 00, 16 bytes of belief key, normal form of the value."""
         if len(belief_key) != 16:
             raise BadArgument(argument="belief_key", detail=f"expected 16 bytes, got {len(belief_key)}")
-        return self._digest(b"value\0" + belief_key + _bytes(normal_form(value)))
+        return self._digest(b"value\0" + belief_key + _bytes(normal_form(value, form=form)))
 
     def source_key(self, source: str) -> bytes:
         """Return the key of a source, which is compared exactly. Input: `source` 00, NFC of the source."""
@@ -177,14 +166,29 @@ def _field(text: str) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
+def _typed_form(value: float | datetime.date) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            # Through Decimal: str(int) refuses more than 4300 digits.
+            return str(value) if -(10**18) < value < 10**18 else str(Decimal(value))
+        case float():
+            return _number_form(f"{Decimal(repr(value)):f}") if math.isfinite(value) else repr(value)
+        case datetime.datetime():
+            return _instant_form(value)
+        case datetime.date():
+            return value.isoformat()
+
+
 def _text_form(text: str) -> str:
     if not text.isascii():
-        text = fold_lookalikes(_fold(text))
+        text = " ".join(fold_lookalikes(_fold(text)).split())
+    elif not text.isprintable() or "  " in text:
+        text = " ".join(text.translate(_ASCII_CONTROLS).lower().split())
     else:
-        if not text.isprintable():
-            text = text.translate(_ASCII_CONTROLS)
-        text = text.lower()
-    text = _drop_stops(" ".join(text.split()))
+        text = text.lower().strip(" ")
+    text = _drop_stops(text)
     # Both start so; looking at one character spares most texts two patterns.
     if text[:1] not in "-0123456789":
         return text
@@ -200,21 +204,18 @@ def _fold(text: str) -> str:
     """
     Return the Unicode toNFKC_Casefold of `text`, with digits of every script and typographic quotes made ASCII.
 
-    The loop ends: a round changes a character only into one that needs fewer rounds by itself (no code point needs more
-    than three), and composing characters that need none never gives one that does. The tests check both over all of
-    Unicode.
+    One round is a fixed point: it leaves every character in a form that a second round would not change, and composing
+    such characters gives none that it would. The tests check both over all of Unicode.
     """
-    while True:
-        folded = _INVISIBLE.sub("", text)
-        if _DIGIT_SIGN.search(folded):
-            folded = _keep_apart(folded)
-        folded = unicodedata.normalize("NFKC", _sort_marks(folded, "NFKD")).casefold()
-        folded = unicodedata.normalize("NFKC", folded)
-        if folded == text:
-            break
-        text = folded
-    text = _FOREIGN_DIGITS.sub(lambda run: "".join(str(unicodedata.decimal(digit)) for digit in run[0]), text)
-    return text.translate(_TYPOGRAPHY) if _TYPOGRAPHIC.search(text) else text
+    text = _INVISIBLE.sub("", text)
+    if _DIGIT_SIGN.search(text):
+        text = _keep_apart(text)
+    text = unicodedata.normalize("NFKC", _sort_marks(text, "NFKD")).casefold()
+    text = unicodedata.normalize("NFKC", text)
+    text = _FOREIGN_DIGITS.sub(lambda run: "".join([str(unicodedata.decimal(digit)) for digit in run[0]]), text)
+    for sign, plain in _TYPOGRAPHY:
+        text = text.replace(sign, plain)
+    return text
 
 
 def _keep_apart(text: str) -> str:
@@ -243,7 +244,7 @@ def _sort_marks(text: str, decomposition: Literal["NFD", "NFKD"]) -> str:
             out.append(char)
         return "".join(out + sorted(marks, key=unicodedata.combining))
 
-    return _MARK_RUN.sub(sort, text)
+    return text if len(text) <= _SHORT else _MARK_RUN.sub(sort, text)
 
 
 def _drop_stops(text: str) -> str:
@@ -270,8 +271,8 @@ def _number_form(text: str) -> str:
     """
     Return `text` without the commas between thousands, and without a fraction of nothing but zeros.
 
-    What is not a number, or may be something else, comes back as it is: `007` and `1.10` may be identifiers, and `1.000`
-    is a thousand to some and one to others.
+    What is not a number, or may be something else, comes back as it is: `007` and `1.10` may be identifiers, and
+    `1.000` is a thousand to some and one to others.
     """
     found = _NUMBER.fullmatch(text)
     if found is None:

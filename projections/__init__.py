@@ -1,5 +1,6 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
+from . import _recall, _register, _tombstones
 from ._beliefs import LIVE, Belief, Beliefs, Standing
 from ._bundle import Projections
 from ._dense import Dense
@@ -24,9 +25,15 @@ from ._state import (
     Request,
     may_change,
 )
+from ._tokens import ANALYZER_ID
 from ._tombstones import Tombstone, Tombstones, from_ledger
 
+PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION)
+"""Raised, each, whenever the same log would give another projection."""
+
 __all__ = [
+    "ANALYZER_ID",
+    "PROJECTION_VERSIONS",
     "FAR_FUTURE",
     "LIVE",
     "Arm",
