@@ -174,6 +174,10 @@ class Log:
             return True
         return self.head.seq >= self.head.segment and self._path(self.head.seq + 1).exists()
 
+    def bytes_after_head(self) -> int:
+        """Return how many bytes of the segment lie after the head."""
+        return max(0, os.fstat(self._fd(self.head.segment)).st_size - self.head.offset)
+
     def append(self, events: Sequence[bytes], recorded_at: int) -> LocatedFrame:
         """
         Append one frame, durably, and return it.

@@ -38,7 +38,7 @@ from muniment.events import (
     new_id,
 )
 from muniment.projections import (
-    FAR_FUTURE,
+    LATEST,
     Command,
     Memory,
     Place,
@@ -73,7 +73,7 @@ class Admission:
 
     def check_scope(self, scope: str) -> None:
         """Raise ScopeClosed when the scope, or one above it, was forgotten as a whole."""
-        closing = self._state.register.closing(scope, FAR_FUTURE)
+        closing = self._state.register.closing(scope, LATEST)
         if closing is not None:
             raise ScopeClosed(scope=scope, forgotten_at=format_instant(closing[1]), id=format_id(closing[2]))
 
@@ -219,7 +219,7 @@ class Admission:
                 break
             seen = following
         if seen.envelope.belief_key is not None and not seen.envelope.many:
-            resolution = self._state.beliefs.resolution(seen, valid_at=at.recorded_at, known=FAR_FUTURE)
+            resolution = self._state.beliefs.resolution(seen, valid_at=at.recorded_at, known=LATEST)
             seen = resolution.current or seen
         return None if seen is memory or seen.erasure is not None else seen
 

@@ -1,1 +1,113 @@
-"""Muniment: an embedded, event-sourced memory engine for AI agents, in which a memory is evidence."""
+"""
+Muniment: an embedded, event-sourced memory engine for AI agents, in which a memory is evidence.
+
+Every change is an immutable, hashed event in one append-only log; what answers questions are projections that can be
+dropped and rebuilt, as of any moment; and a guard decides which memory may justify a plan, an answer or an action.
+"""
+
+from muniment.events import (
+    Conflict,
+    Corrupt,
+    InvalidInput,
+    Kind,
+    LinkType,
+    MunimentError,
+    Provenance,
+    Rank,
+    Refused,
+    Status,
+    Unavailable,
+    all_codes,
+)
+from muniment.gate import (
+    Action,
+    Free,
+    KeyFile,
+    OneOf,
+    PathPrefix,
+    Pattern,
+    Policy,
+    Range,
+    Signed,
+    Signer,
+    Use,
+)
+
+from ._answers import (
+    BatchReceipt,
+    BeliefView,
+    Briefing,
+    Change,
+    Decision,
+    ErasureReceipt,
+    EvidenceView,
+    Hit,
+    LinkView,
+    RebuildReport,
+    Receipt,
+    Record,
+    Refusal,
+    Verification,
+)
+from ._context import Context
+from ._operator import Operator, TombstoneView, Trace
+from ._reading import Hits, Subtree
+from ._replayed import PastSession, PastStore
+from ._session import Session
+from ._store import Store
+from ._store import open_store as open  # noqa: A004  # `muniment.open` is the door's name
+from ._user import UserSession
+from ._version import VERSION as __version__
+
+__all__ = [
+    "Action",
+    "BatchReceipt",
+    "BeliefView",
+    "Briefing",
+    "Change",
+    "Conflict",
+    "Context",
+    "Corrupt",
+    "Decision",
+    "ErasureReceipt",
+    "EvidenceView",
+    "Free",
+    "Hit",
+    "Hits",
+    "InvalidInput",
+    "KeyFile",
+    "Kind",
+    "LinkType",
+    "LinkView",
+    "MunimentError",
+    "OneOf",
+    "Operator",
+    "PastSession",
+    "PastStore",
+    "PathPrefix",
+    "Pattern",
+    "Policy",
+    "Provenance",
+    "Range",
+    "Rank",
+    "RebuildReport",
+    "Receipt",
+    "Record",
+    "Refusal",
+    "Refused",
+    "Session",
+    "Signed",
+    "Signer",
+    "Status",
+    "Store",
+    "Subtree",
+    "TombstoneView",
+    "Trace",
+    "Unavailable",
+    "Use",
+    "UserSession",
+    "Verification",
+    "__version__",
+    "all_codes",
+    "open",
+]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from muniment.events import (
+    NO_SLOT,
     Batch,
     Body,
     Disk,
@@ -29,6 +29,7 @@ from muniment.events import (
     StoreFiles,
     ValueKeys,
     WriterLock,
+    parse_event_header,
     wall_clock,
 )
 from muniment.gate import Admission, Deeds, Guard, Policy, Preparer, StructuredScanner
@@ -94,8 +95,9 @@ class Engine:
         self.admission = Admission(self.state, self.preparer)
         self.deeds = Deeds(self.state, self.admission, self.values)
         self.guard = Guard(self.state, options.policy)
-        vectors: Path | None = None if options.read_only else files.projections
-        self.dense = Dense(self.state.recall, vectors, self.keys.slot_key, self.state.read_memory, options.load_embedder)
+        self.dense = Dense(
+            self.state.recall, files.projections, self.keys.slot_key, self.state.read_memory, options.load_embedder
+        )
         self._saved_at = load_snapshots(self.files.projections, self.keys, self.log, self.state)
         self.door.catch_up()
         if self.log.damage is not None and not options.read_only:
@@ -139,9 +141,25 @@ class Engine:
         log = Log(self.files.log, self.files.store_id, self.options.disk, read_only=True)
         return Reader(log, Sealer(self.files.store_id, self.keys))
 
+    def slots_of_scope(self, scope: str) -> set[int]:
+        """Return every key slot that the scope's events name, that of its envelopes included."""
+        scope_slot = self.state.register.scopes[scope]
+        slots = {scope_slot}
+        reader = self.reader()
+        try:
+            for located in reader.log.read_new():
+                headers = [parse_event_header(raw) for raw in located.frame.events]
+                slots.update(h.slot for h in headers if h.scope_slot == scope_slot and h.slot != NO_SLOT)
+        finally:
+            reader.log.close()
+        return slots
+
     def save(self) -> None:
         """Save the projections, so that the next opening starts from here."""
-        if not self.options.read_only and self.head.seq > self._saved_at:
+        if self.options.read_only:
+            return
+        self.dense.save()
+        if self.head.seq > self._saved_at:
             with self.lock.hold():
                 self.door.settle()
                 self._saved_at = save_snapshots(self.files.projections, self.keys, self.head, self.state)

@@ -10,6 +10,7 @@ from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
 from ._register import Register
 from ._state import (
     FAR_FUTURE,
+    LATEST,
     Command,
     Confirmation,
     DecisionRecord,
@@ -33,9 +34,10 @@ PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION)
 
 __all__ = [
     "ANALYZER_ID",
-    "PROJECTION_VERSIONS",
     "FAR_FUTURE",
+    "LATEST",
     "LIVE",
+    "PROJECTION_VERSIONS",
     "Arm",
     "Belief",
     "Beliefs",

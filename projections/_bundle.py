@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from muniment.events import Batch, Body, Event, MemoryBody, Status
+from muniment.events import Batch, Body, Event, Forgotten, MemoryBody, Status
 
 from ._beliefs import LIVE, Beliefs, Standing
 from ._recall import Recall
 from ._register import Register
-from ._state import FAR_FUTURE, Memory, Place
+from ._state import LATEST, Memory, Place
 from ._tombstones import Tombstones
 
 
@@ -35,6 +35,11 @@ class Projections:
         self.tombstones.apply(batch)
         self.recall.apply(batch)
 
+    def erase_later(self, event: Event, envelope: Forgotten) -> None:
+        """Mark what a forget after the end of these projections has erased."""
+        self.register.note_later_erasure(event, envelope)
+        self.recall.erase(identity for identity, _ in envelope.targets)
+
     def scope_slot(self, scope: str) -> int | None:
         """Return the key slot of a scope's envelopes, or None before its first event."""
         return self.register.scope_slot(scope)
@@ -55,7 +60,7 @@ class Projections:
             "tombstones": self.tombstones.digest().hex(),
         }
 
-    def standing(self, memory: Memory, *, valid_at: int, known: int = FAR_FUTURE) -> Standing:
+    def standing(self, memory: Memory, *, valid_at: int, known: int = LATEST) -> Standing:
         """Return a memory's status at a point."""
         return self.beliefs.standing(memory, valid_at=valid_at, known=known)
 

@@ -39,6 +39,7 @@ class Dense:
         self._embedder: Embedder | None = None
         self._file: VectorFile | None = None
         self._kept: dict[bytes, NDArray[np.float32]] = {}
+        self._unsaved: list[tuple[bytes, int, NDArray[np.float32]]] = []
         self.problem: MunimentError | None = None
 
     def query_vector(self, query: str, scopes: Iterable[str]) -> NDArray[np.float32] | None:
@@ -59,6 +60,12 @@ class Dense:
         missing = self._missing(self._recall.partitions)
         self._embed(missing, progress)
         return len(missing)
+
+    def save(self) -> None:
+        """Keep the vectors that were made since, sealed. Asking alone never writes."""
+        if self._file is not None:
+            self._file.append(self._unsaved)
+            self._unsaved.clear()
 
     def missing_count(self, scopes: Iterable[str]) -> int:
         """Return how many rows of the scopes lack a vector; all of them while no model was loaded."""
@@ -124,7 +131,6 @@ class Dense:
                 if partition.vectors is not None and body is not None:
                     partition.vectors.put([row], vector[None, :])
                     records.append((partition.ids[row], partition.slots[row], vector))
-            if self._file is not None:
-                self._file.append(records)
+            self._unsaved += records
             if progress is not None:
                 progress(min(start + _AT_ONCE, len(missing)), len(missing))

@@ -245,11 +245,15 @@ class Recall:
         partition.slots.append(event.header.slot)
         partition.places.append(Place(*event.where))
 
-    def _forget(self, envelope: Forgotten) -> None:
-        for identity, _ in envelope.targets:
+    def erase(self, identities: Iterable[bytes]) -> None:
+        """Drop all that the memories' bodies left here."""
+        for identity in identities:
             if identity in self._rows:
                 scope, row = self._rows[identity]
                 self.partitions[scope].erase(row)
+
+    def _forget(self, envelope: Forgotten) -> None:
+        self.erase(identity for identity, _ in envelope.targets)
         if envelope.closed_scope is not None and envelope.closed_scope in self.partitions:
             for identity in self.partitions.pop(envelope.closed_scope).ids:
                 del self._rows[identity]

@@ -7,6 +7,7 @@ which it holds, so that any earlier state can be asked of the same structure by 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, cast
 
@@ -148,6 +149,7 @@ class Register:
                 envelope.scope,
                 envelope.actor,
                 envelope.origin,
+                event.hash,
                 _target_of(envelope),
             )
         )
@@ -160,7 +162,7 @@ class Register:
             key,
             Command(
                 envelope.payload_key,
-                _target_of(envelope) or event.header.id,
+                event.header.id,
                 event.seq,
                 event.recorded_at,
                 event.hash,
@@ -218,6 +220,10 @@ class Register:
                     record.action = None
         if envelope.closed_scope is not None:
             self._close_scope(envelope.closed_scope, event)
+
+    def note_later_erasure(self, event: Event, envelope: Forgotten) -> None:
+        """Mark what a forget after this register's end has erased: it is erased at every earlier moment too."""
+        self._forgotten(event, msgspec.structs.replace(envelope, closed_scope=None))
 
     def _close_scope(self, scope: str, event: Event) -> None:
         # Its envelopes cannot be opened any more, so a register built anew would know nothing of it: nor may this one.
@@ -429,11 +435,11 @@ class Register:
             yield memory
 
     def closing(self, scope: str, known: int) -> tuple[int, int, bytes] | None:
-        """Return (seq, record time, event) of the forget that closed the scope or one above it, unless lifted."""
-        for closed, (seq, recorded_at, event) in self.closed.items():
-            if seq <= known and covers(closed, scope) and not seq < self.lifted_scopes.get(closed, 0) <= known:
-                return seq, recorded_at, event
-        return None
+        """Return (seq, record time, event) of the forget that closed the scope, unless it was lifted."""
+        found = self.closed.get(scope)
+        if found is None or found[0] > known or found[0] < self.lifted_scopes.get(scope, 0) <= known:
+            return None
+        return found
 
     def live_prohibitions(self, scope: str, known: int) -> list[Prohibition]:
         """Return the vetoes that hold in a scope, seen from a sequence number."""
@@ -460,16 +466,19 @@ class Register:
                     todo.append(child.id)
         return sorted(found.values(), key=lambda memory: memory.seq)
 
+    def event_hash(self, identity: bytes) -> bytes:
+        """Return the hash of an event by its id, or nothing when it is not known."""
+        return next((row.hash for row in reversed(self.timeline) if row.id == identity), b"")
+
     def seq_at(self, recorded_at: int) -> int:
         """Return the last sequence number recorded up to an instant."""
-        low, high = 0, len(self.timeline)
-        while low < high:
-            middle = (low + high) // 2
-            if self.timeline[middle].recorded_at <= recorded_at:
-                low = middle + 1
-            else:
-                high = middle
+        low = bisect_right(self.timeline, recorded_at, key=lambda row: row.recorded_at)
         return self.timeline[low - 1].seq if low else 0
+
+    def recorded_at_seq(self, seq: int) -> int:
+        """Return the record time of the last event up to a sequence number; 0 before the first."""
+        low = bisect_right(self.timeline, seq, key=lambda row: row.seq)
+        return self.timeline[low - 1].recorded_at if low else 0
 
     # --- saving -------------------------------------------------------------------------------------------------------
 

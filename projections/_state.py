@@ -10,7 +10,9 @@ import msgspec
 from muniment.events import MemoryEnvelope, Rank
 
 FAR_FUTURE = 1 << 62
-"""As a sequence number or an instant: later than any."""
+"""As a sequence number or an instant: later than any, and later than LATEST."""
+LATEST = FAR_FUTURE - 1
+"""The `known` of whoever knows everything that was recorded."""
 
 
 class FateKind(IntEnum):
@@ -211,6 +213,7 @@ class EventRow(msgspec.Struct, array_like=True, frozen=True):
     scope: str
     actor: str
     origin: str
+    hash: bytes
     target: bytes | None = None
 
 

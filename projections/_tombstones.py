@@ -25,7 +25,7 @@ from muniment.events import (
     covers,
 )
 
-from ._state import FAR_FUTURE
+from ._state import FAR_FUTURE, LATEST
 
 VERSION: Final = 1
 TEXT, VALUE, KEY = "text", "value", "key"
@@ -98,7 +98,7 @@ class Tombstones:
                 self._take_ledger(envelope, at)
         self.seq = batch.head.seq
 
-    def find(self, domain: str, digest: bytes, *, scope: str, rank: int, known: int = FAR_FUTURE) -> Tombstone | None:
+    def find(self, domain: str, digest: bytes, *, scope: str, rank: int, known: int = LATEST) -> Tombstone | None:
         """Return the tombstone that refuses the digest, or None."""
         for tombstone in self._by_digest.get((domain, digest), ()):
             if tombstone.refuses(scope, rank, known):

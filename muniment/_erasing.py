@@ -1,0 +1,59 @@
+"""Receipts of erasures, as they are given and as they can be asked for again."""
+
+from __future__ import annotations
+
+from muniment.events import EventType, NotFound, format_id, to_datetime
+from muniment.gate import Erasing
+from muniment.projections import Projections
+
+from ._answers import ErasureReceipt
+
+
+def dry_receipt(erasing: Erasing, scope: str, by: str, reason: str | None) -> ErasureReceipt:
+    """Return what a forget would erase, having written nothing."""
+    return ErasureReceipt(
+        id=None,
+        seq=None,
+        recorded_at=None,
+        hash=None,
+        status="dry_run",
+        scope=scope,
+        by=by,
+        reason=reason,
+        asked=tuple(format_id(m.id) for m in erasing.asked),
+        derived=tuple(format_id(m.id) for m in erasing.derived),
+        elsewhere=tuple(format_id(m.id) for m in erasing.elsewhere),
+        dry_run=True,
+    )
+
+
+def erasure_receipt(state: Projections, identity: bytes, scope: str, *, repeated: bool = False) -> ErasureReceipt:
+    """
+    Return the receipt of a forget that is in the log.
+
+    Raises:
+        NotFound: no forget has that id.
+    """
+    register = state.register
+    rows = [row for row in register.timeline if row.id == identity and row.type == EventType.FORGOTTEN]
+    if not rows:
+        raise NotFound(id=format_id(identity))
+    row = rows[0]
+    erased = [m for m in register.memories.values() if m.erasure is not None and m.erasure.event == identity]
+    parents = {m.id for m in erased}
+    derived = [m for m in erased if parents.intersection(m.envelope.derived_from)]
+    reason = erased[0].erasure.reason if erased and erased[0].erasure is not None else None
+    return ErasureReceipt(
+        id=format_id(identity),
+        seq=row.seq,
+        recorded_at=to_datetime(row.recorded_at),
+        hash=register.event_hash(identity).hex(),
+        status="erased",
+        scope=row.scope or scope,
+        by=row.actor,
+        reason=reason,
+        asked=tuple(format_id(m.id) for m in erased if m not in derived),
+        derived=tuple(format_id(m.id) for m in derived),
+        tombstones=sum(t.event == identity for t in state.tombstones.all),
+        repeated=repeated,
+    )

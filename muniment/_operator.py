@@ -1,0 +1,195 @@
+"""The operator: reads every scope, quarantines and erases; can neither assert nor confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muniment.events import (
+    STORE_SCOPE,
+    BadArgument,
+    Draft,
+    Id,
+    Moment,
+    NotFound,
+    Released,
+    format_id,
+    parse_id,
+    to_datetime,
+)
+from muniment.gate import Erasing
+from muniment.projections import FAR_FUTURE, Memory, Request, Tombstone
+
+from ._answers import Answer, ErasureReceipt, Receipt, Record
+from ._engine import Engine
+from ._erasing import dry_receipt, erasure_receipt
+from ._points import Point
+from ._views import Views
+
+
+class Trace(Answer, frozen=True, kw_only=True):
+    """The blast radius of a memory: what came of it, transitively."""
+
+    id: str
+    derived: tuple[Record, ...]
+    recalled_before: tuple[Record, ...]
+    superseded: tuple[Record, ...]
+    decisions: tuple[str, ...]
+
+
+class TombstoneView(Answer, frozen=True, kw_only=True):
+    """A refused value: where, since when, by whom and why, never what. `id` is what a lift names."""
+
+    id: str
+    scope: str
+    domain: str
+    how: str
+    everyone: bool
+    since: str
+    by: str
+    reason: str
+    lifted: bool
+
+
+class Operator:
+    """Maintenance and containment over all scopes of a store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def quarantine(self, ids: Sequence[str], *, reason: str) -> Receipt:
+        """Set memories apart in one reversible event: they are neither recalled nor able to support anything."""
+        return self._set_apart(ids, reason, release=False)
+
+    def release(self, ids: Sequence[str], *, reason: str) -> Receipt:
+        """Put quarantined memories back."""
+        return self._set_apart(ids, reason, release=True)
+
+    def get(self, id: str) -> Record:  # noqa: A002
+        """Return a memory of any scope; any unique prefix of its id will do."""
+        engine = self._engine
+        with engine.mutex:
+            engine.refresh()
+            return Views(engine.state).record(self._find(id), self._now())
+
+    def trace(self, id: str) -> Trace:  # noqa: A002
+        """Return what derived from a memory, what was written just after recalling it, and which decisions cite it."""
+        engine = self._engine
+        with engine.mutex:
+            engine.refresh()
+            start = self._find(id)
+            register, views, now = engine.state.register, Views(engine.state), self._now()
+            derived = {m.id: m for m in register.descendants([start.id])}
+            recalled: dict[bytes, Memory] = {}
+            todo = [start.id, *derived]
+            reached = set(todo)
+            while todo:
+                here = todo.pop()
+                for memory in (*register.recalled_into.get(here, ()), *register.children.get(here, ())):
+                    if memory.id not in reached:
+                        reached.add(memory.id)
+                        recalled[memory.id] = memory
+                        todo.append(memory.id)
+            superseded = [m for i in reached for m in [register.memories[i]] if m.envelope.supersedes is not None]
+            targets = [register.memories.get(m.envelope.supersedes or b"") for m in superseded]
+            cited = [d for d in register.decisions.values() if reached.intersection(i for i, _ in d.evidence)]
+            return Trace(
+                id=format_id(start.id),
+                derived=tuple(views.record(m, now) for m in derived.values()),
+                recalled_before=tuple(views.record(m, now) for m in sorted(recalled.values(), key=lambda m: m.seq)),
+                superseded=tuple(views.record(m, now) for m in targets if m is not None),
+                decisions=tuple(format_id(d.id) for d in cited),
+            )
+
+    def forget(self, *ids: str, reason: str, dry_run: bool = False) -> ErasureReceipt:
+        """Erase memories of any one scope, and what derives from them anywhere; their values are refused to everyone."""
+        engine = self._engine
+        words = self._words(reason)
+        with engine.mutex:
+            engine.refresh()
+            found = [self._find(i) for i in ids]
+            scopes = {m.scope for m in found}
+            if len(scopes) != 1:
+                raise BadArgument(argument="ids", detail="expected memories of one scope")
+            scope = scopes.pop()
+            targets = [Id(m.id) for m in found]
+            if dry_run:
+                return dry_receipt(engine.deeds.erasing(None, targets), scope, "operator", words)
+            event = engine.append_one(lambda at: self._erasure(engine.deeds.erasing(None, targets), scope, at, words))
+            return erasure_receipt(engine.state, event.header.id, scope)
+
+    def tombstones(self) -> list[TombstoneView]:
+        """Return every refused value, without the value."""
+        with self._engine.mutex:
+            self._engine.refresh()
+            return [_tombstone_view(t) for t in self._engine.state.tombstones.all]
+
+    def requests(self) -> list[dict[str, object]]:
+        """Return the requests that wait for a person."""
+        with self._engine.mutex:
+            self._engine.refresh()
+            waiting = [r for r in self._engine.state.register.requests.values() if r.decided_seq == FAR_FUTURE]
+            return [_request_view(r) for r in waiting]
+
+    def _erasure(self, erasing: Erasing, scope: str, at: Moment, reason: str) -> Draft:
+        return self._engine.deeds.forget(None, erasing, at, scope=scope, reason=reason, cascade=True)
+
+    def _set_apart(self, ids: Sequence[str], reason: str, *, release: bool) -> Receipt:
+        engine = self._engine
+        words = self._words(reason)
+        with engine.mutex:
+            engine.refresh()
+            targets = [Id(self._find(i).id) for i in ids]
+            if not targets:
+                raise BadArgument(argument="ids", detail="name at least one memory")
+            event = engine.append_one(
+                lambda at: engine.deeds.quarantine(targets, at, scope=STORE_SCOPE, reason=words, release=release)
+            )
+            status = "released" if isinstance(event.envelope, Released) else "quarantined"
+            return Receipt(
+                id=format_id(event.header.id), seq=event.seq, recorded_at=to_datetime(event.recorded_at),
+                hash=event.hash.hex(), status=status,
+            )  # fmt: skip
+
+    def _find(self, prefix: str) -> Memory:
+        register = self._engine.state.register
+        if len(prefix) == 32:
+            memory = register.memories.get(parse_id(prefix))
+            found = [] if memory is None else [memory]
+        else:
+            found = [m for m in register.memories.values() if prefix and format_id(m.id).startswith(prefix)]
+        if len(found) > 1:
+            raise BadArgument(argument="id", detail=f"`{prefix}` begins {len(found)} ids: type more of it")
+        if not found:
+            raise NotFound(id=prefix)
+        return found[0]
+
+    def _now(self) -> Point:
+        return Point(self._engine.now(), self._engine.state.seq)
+
+    def _words(self, reason: str) -> str:
+        return self._engine.preparer.words(reason, "reason", required=True) or ""
+
+
+def _tombstone_view(tombstone: Tombstone) -> TombstoneView:
+    return TombstoneView(
+        id=format_id(tombstone.event),
+        scope=tombstone.scope,
+        domain=tombstone.domain,
+        how=tombstone.how,
+        everyone=tombstone.everyone,
+        since=to_datetime(tombstone.recorded_at).isoformat(),
+        by=tombstone.actor,
+        reason=tombstone.reason,
+        lifted=tombstone.lifted_seq < FAR_FUTURE,
+    )
+
+
+def _request_view(request: Request) -> dict[str, object]:
+    return {
+        "id": format_id(request.id),
+        "scope": request.scope,
+        "by": request.actor,
+        "verb": request.verb,
+        "targets": [format_id(t) for t in request.targets],
+        "asked_at": to_datetime(request.recorded_at).isoformat(),
+    }

@@ -1,0 +1,515 @@
+"""The reading half of a session: recall, context, beliefs, history, links, lists and differences, in its scopes only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from muniment.events import (
+    BadArgument,
+    Instant,
+    Kind,
+    NotFound,
+    Status,
+    ValueKeys,
+    check_text,
+    covers,
+    format_id,
+    is_id_prefix,
+    parse_data,
+    parse_instant,
+    parse_scope,
+    to_datetime,
+)
+from muniment.gate import check_choice, check_list
+from muniment.projections import FAR_FUTURE, LIVE, Dense, Memory, Projections, fuse
+
+from ._answers import BeliefView, Briefing, Change, Hit, LinkView, Record
+from ._context import Context, assemble
+from ._diff import changes
+from ._points import KnownAt, Point, point
+from ._views import Views
+
+DEFAULT_STATUS: Final = ("active", "conditional")
+MAX_K: Final = 1_000
+MAX_LIST: Final = 10_000
+MAX_DEPTH: Final = 16
+_DEPTH: Final = 200
+"""Candidates that the dense arm offers at least; the word arm offers every row that holds a word."""
+
+
+class Subtree(msgspec.Struct, frozen=True):
+    """A scope and all below it, in `reads=`: the explicit exception to reading exactly what is named."""
+
+    scope: str
+
+    def __post_init__(self) -> None:
+        parse_scope(self.scope)
+
+
+Reads = Sequence[str | Subtree]
+
+
+class Source(Protocol):
+    """What a reading session reads from: the live engine, or a past that was replayed."""
+
+    @property
+    def state(self) -> Projections: ...
+
+    @property
+    def dense(self) -> Dense: ...
+
+    @property
+    def values(self) -> ValueKeys: ...
+
+    def now(self) -> int: ...
+
+    def refresh(self) -> None: ...
+
+
+class Locked(Protocol):
+    """Something with a mutex; every public call holds it."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *error: object) -> object: ...
+
+
+class Hits(list[Hit]):
+    """The hits of one recall, best first, and notes on what the answer could not take into account."""
+
+    def __init__(self, hits: Sequence[Hit] = (), notes: Sequence[str] = ()) -> None:
+        super().__init__(hits)
+        self.notes = tuple(notes)
+
+
+class Filters(NamedTuple):
+    """What a recall is limited to; None means no limit."""
+
+    kinds: frozenset[str] | None
+    tags: frozenset[str] | None
+    where: dict[str, object] | None
+    since: int | None
+    until: int | None
+
+    @property
+    def any(self) -> bool:
+        """Tell whether there is a limit at all."""
+        return any(part is not None for part in self)
+
+
+class Reading:
+    """Reads from one scope and those listed in `reads=`, and from nothing else."""
+
+    def __init__(self, source: Source, mutex: Locked, scope: str, reads: Reads) -> None:
+        self._source, self._mutex = source, mutex
+        self._scope = parse_scope(scope)
+        self._reads = check_reads(reads)
+        self._recalled: tuple[bytes, ...] = ()
+
+    @property
+    def scope(self) -> str:
+        """The scope that this session writes to and reads."""
+        return self._scope
+
+    # --- recall -------------------------------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        query: str,
+        *,
+        k: int = 8,
+        kinds: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        where: Mapping[str, object] | None = None,
+        since: Instant | None = None,
+        until: Instant | None = None,
+        valid_at: Instant | None = None,
+        known_at: KnownAt | None = None,
+        status: Collection[str] = DEFAULT_STATUS,
+    ) -> Hits:
+        """
+        Return at most `k` memories that fit the query, best first; fewer only when fewer may be offered at all.
+
+        `since` and `until` bound `valid_from`, half-open. `tags` must all be there, `where` must equal the metadata.
+        The query is plain text. What is not live at the point is not a candidate, unless `status` asks for it.
+
+        Raises:
+            BlankContent, BadText, BadTime, BadArgument: an argument cannot be used as it is.
+        """
+        check_text(query, what="query")
+        check_count(k, "k", MAX_K)
+        filters = _filters(kinds, tags, where, since, until)
+        statuses = _statuses(status)
+        with self._mutex:
+            self._source.refresh()
+            at = self._point(valid_at, known_at)
+            hits = self._recall(query, k, filters, statuses, at)
+            self._recalled = tuple(bytes.fromhex(hit.id) for hit in hits)
+            return hits
+
+    def _recall(self, query: str, k: int, filters: Filters, statuses: frozenset[Status], at: Point) -> Hits:
+        state, scopes = self._source.state, self._scopes()
+        state.recall.absorb(scopes)
+        masks = [self._mask(scope, at, statuses, filters) for scope in scopes]
+        self._check_where(filters, scopes)
+        words = state.recall.find_words(query, scopes, masks, at.known)
+        vector = self._source.dense.query_vector(query, scopes)
+        notes: list[str] = []
+        rows: tuple[NDArray[np.int64], NDArray[np.float32]] = (np.zeros(0, np.int64), np.zeros(0, np.float32))
+        if vector is None:
+            notes.append(self._why_no_vectors(scopes))
+        else:
+            rows = state.recall.find_meaning(vector, scopes, masks, at.known, max(_DEPTH, 4 * k))
+        views = Views(state)
+        hits: list[Hit] = []
+        for fused in fuse(words, rows)[:k]:
+            memory = state.register.memories[state.recall.locate(fused.row, scopes)]
+            hits.append(views.hit(memory, at, fused))
+        return Hits(hits, notes)
+
+    def _why_no_vectors(self, scopes: Sequence[str]) -> str:
+        problem = self._source.dense.problem
+        if problem is not None:
+            return f"words only: {problem}"
+        missing = self._source.dense.missing_count(scopes)
+        return f"words only: {missing} memories have no vector yet; `muniment rebuild-projections` makes them"
+
+    def _mask(self, scope: str, at: Point, statuses: frozenset[Status], filters: Filters) -> NDArray[np.bool_]:
+        state = self._source.state
+        mask = state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
+        if not filters.any:
+            return mask
+        mask = mask.copy()
+        partition = state.recall.partitions.get(scope)
+        facets = [] if partition is None else partition.facets
+        for row in np.flatnonzero(mask).tolist():
+            memory = state.register.rows[scope][row]
+            mask[row] = _fits(memory, filters) and _has_facets(facets[row].tags, facets[row].metadata, filters)
+        return mask
+
+    def _check_where(self, filters: Filters, scopes: Sequence[str]) -> None:
+        # A filter on a key that nothing has is a mistake, and must not read as "no such memory".
+        if filters.where is None:
+            return
+        unknown = set(filters.where)
+        for scope in scopes:
+            partition = self._source.state.recall.partitions.get(scope)
+            for facets in () if partition is None else partition.facets:
+                if unknown and facets.metadata is not None:
+                    unknown -= set(cast("dict[str, object]", parse_data(facets.metadata)))
+        if unknown:
+            raise BadArgument(argument="where", detail=f"no memory here has metadata `{sorted(unknown)[0]}`")
+
+    def context(
+        self,
+        query: str,
+        *,
+        budget_tokens: int = 600,
+        k: int = 24,
+        valid_at: Instant | None = None,
+        known_at: KnownAt | None = None,
+    ) -> Context:
+        """
+        Return the memories that fit a query as one block for a prompt: fenced, dated, labelled by origin.
+
+        Stored text stands in it as JSON strings, one a line, so that it can neither close the fence nor speak as
+        somebody. `budget_tokens` counts four characters as a token.
+        """
+        check_count(budget_tokens, "budget_tokens", 1_000_000)
+        return assemble(self.recall(query, k=k, valid_at=valid_at, known_at=known_at), budget_tokens)
+
+    # --- beliefs and records ------------------------------------------------------------------------------------------
+
+    def beliefs(
+        self,
+        about: tuple[str, str] | None = None,
+        *,
+        valid_at: Instant | None = None,
+        known_at: KnownAt | None = None,
+    ) -> list[BeliefView]:
+        """Return the current value of one key, or of every key, with what disputes it; both times default to now."""
+        if about is not None and (isinstance(about, str) or len(about) != 2):
+            raise BadArgument(argument="about", detail="expected (subject, attribute)")
+        with self._mutex:
+            self._source.refresh()
+            at = self._point(valid_at, known_at)
+            state, views = self._source.state, Views(self._source.state)
+            if about is None:
+                found = state.beliefs.keys(self._scopes(), valid_at=at.valid_at, known=at.known)
+            else:
+                key = self._source.values.belief_key(*about)
+                found = [
+                    belief
+                    for scope in self._scopes()
+                    for belief in state.beliefs.at_key(scope, key, valid_at=at.valid_at, known=at.known)
+                ]
+            return [views.belief(belief, at) for belief in found]
+
+    def get(self, id: str, *, valid_at: Instant | None = None, known_at: KnownAt | None = None) -> Record:  # noqa: A002
+        """
+        Return one memory; of an erased one, its stub. Any unique prefix of an id will do.
+
+        Raises:
+            NotFound: no such id can be seen from here.
+        """
+        with self._mutex:
+            self._source.refresh()
+            at = self._point(valid_at, known_at)
+            return Views(self._source.state).record(self._find(id, at.known), at)
+
+    def history(self, id: str, *, known_at: KnownAt | None = None) -> list[Record]:  # noqa: A002
+        """Return every version in the chain of supersessions that the memory stands in, the oldest first."""
+        with self._mutex:
+            self._source.refresh()
+            at = self._point(None, known_at)
+            views = Views(self._source.state)
+            return [views.record(memory, at) for memory in self._chain(self._find(id, at.known), at.known)]
+
+    def list(
+        self,
+        *,
+        kinds: Sequence[str] | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        status: Collection[str] | None = None,
+        known_at: KnownAt | None = None,
+    ) -> list[Record]:
+        """Return memories in the order they were recorded, erased ones left out; `after` is the last id of a page."""
+        check_count(limit, "limit", MAX_LIST)
+        wanted = None if kinds is None else _kinds(kinds)
+        statuses = None if status is None else {s.value for s in _statuses(status)}
+        with self._mutex:
+            self._source.refresh()
+            at = self._point(None, known_at)
+            start = 0 if after is None else self._find(after, at.known).seq
+            views = Views(self._source.state)
+            found: list[Record] = []
+            for memory in self._memories(at.known):
+                if memory.seq <= start or memory.erasure is not None:
+                    continue
+                if wanted is not None and memory.envelope.kind not in wanted:
+                    continue
+                if statuses is not None:
+                    standing = self._source.state.standing(memory, valid_at=at.valid_at, known=at.known)
+                    if standing.status.value not in statuses:
+                        continue
+                found.append(views.record(memory, at))
+                if len(found) == limit:
+                    break
+            return found
+
+    def links(
+        self,
+        id: str,  # noqa: A002
+        *,
+        depth: int = 1,
+        valid_at: Instant | None = None,
+        known_at: KnownAt | None = None,
+    ) -> list[LinkView]:
+        """Return the links around a memory, up to `depth` hops; each hop obeys the same scopes and the same point."""
+        check_count(depth, "depth", MAX_DEPTH)
+        with self._mutex:
+            self._source.refresh()
+            at = self._point(valid_at, known_at)
+            return self._links(self._find(id, at.known), depth, at)
+
+    def diff(self, since: KnownAt, until: KnownAt | None = None) -> list[Change]:
+        """Return what changed between two moments: added, revised, retired, forgotten."""
+        with self._mutex:
+            self._source.refresh()
+            first, second = self._point(None, since), self._point(None, until)
+            return changes(self._source.state, self._scopes(), first, second)
+
+    def briefing(self) -> Briefing:
+        """Return what a session should start with: what holds, what binds, and what waits for a person."""
+        with self._mutex:
+            self._source.refresh()
+            at = self._point(None, None)
+            state, views = self._source.state, Views(self._source.state)
+            by_status: dict[str, list[Record]] = {"disputed": [], "pending": []}
+            by_kind: dict[str, list[Record]] = {"constraint": [], "commitment": []}
+            for memory in self._memories(at.known):
+                standing = state.standing(memory, valid_at=at.valid_at, known=at.known)
+                if standing.status.value in by_status:
+                    by_status[standing.status.value].append(views.record(memory, at))
+                elif standing.holds and memory.envelope.kind in by_kind:
+                    by_kind[memory.envelope.kind].append(views.record(memory, at))
+            return Briefing(
+                scope=self._scope,
+                beliefs=tuple(
+                    views.belief(b, at)
+                    for b in state.beliefs.keys(self._scopes(), valid_at=at.valid_at, known=at.known)
+                ),
+                constraints=tuple(by_kind["constraint"]),
+                commitments=tuple(by_kind["commitment"]),
+                disputed=tuple(by_status["disputed"]),
+                pending=tuple(by_status["pending"]),
+            )
+
+    # --- helpers ------------------------------------------------------------------------------------------------------
+
+    def _point(self, valid_at: Instant | None, known_at: KnownAt | None) -> Point:
+        return point(self._source.state.register, self._source.now(), valid_at, known_at)
+
+    def _scopes(self) -> list[str]:
+        return expand_reads(self._scope, self._reads, self._source.state.register.scopes)
+
+    def _memories(self, known: int) -> list[Memory]:
+        register = self._source.state.register
+        found = [memory for scope in self._scopes() for memory in register.in_scope(scope, known)]
+        return sorted(found, key=lambda memory: memory.seq)
+
+    def _find(self, prefix: str, known: int) -> Memory:
+        register = self._source.state.register
+        if not isinstance(cast("object", prefix), str) or not is_id_prefix(prefix):
+            raise NotFound(id=prefix)
+        scopes = set(self._scopes())
+        exact = register.memories.get(bytes.fromhex(prefix)) if len(prefix) == 32 else None
+        if exact is not None:
+            if exact.scope in scopes and exact.seq <= known:
+                return exact
+            raise NotFound(id=prefix)
+        found = [m for m in self._memories(known) if format_id(m.id).startswith(prefix)]
+        if len(found) > 1:
+            raise BadArgument(argument="id", detail=f"`{prefix}` begins {len(found)} ids: type more of it")
+        if not found:
+            raise NotFound(id=prefix)
+        return found[0]
+
+    def _chain(self, memory: Memory, known: int) -> list[Memory]:
+        register = self._source.state.register
+        found = {memory.id: memory}
+        todo = [memory]
+        while todo:
+            here = todo.pop()
+            linked = [here.envelope.supersedes, *(fate.by for fate in here.fates if fate.seq <= known)]
+            near = [register.memories.get(i) for i in linked if i is not None]
+            near += register.statements(here)
+            for other in near:
+                if other is not None and other.seq <= known and other.id not in found and other.scope == memory.scope:
+                    found[other.id] = other
+                    todo.append(other)
+        return sorted(found.values(), key=lambda m: m.seq)
+
+    def _links(self, start: Memory, depth: int, at: Point) -> list[LinkView]:
+        register, scopes = self._source.state.register, set(self._scopes())
+        found: dict[tuple[str, str, str], LinkView] = {}
+        seen, edge = {start.id}, [start]
+        for hop in range(1, depth + 1):
+            following: list[Memory] = []
+            for memory in edge:
+                for view, other in self._links_of(memory, hop, at):
+                    neighbour = register.memories.get(other)
+                    if neighbour is None or neighbour.scope not in scopes or neighbour.seq > at.known:
+                        continue
+                    found.setdefault((view.start, view.end, view.type), view)
+                    if other not in seen:
+                        seen.add(other)
+                        following.append(neighbour)
+            edge = following
+        return list(found.values())
+
+    def _links_of(self, memory: Memory, hop: int, at: Point) -> list[tuple[LinkView, bytes]]:
+        register, envelope = self._source.state.register, memory.envelope
+        edges: list[tuple[bytes, bytes, str, int, int | None, int]] = []
+        for link in register.links_at.get(memory.id, ()):
+            if not link.seq <= at.known < link.ended_seq or not link.valid_from <= at.valid_at:
+                continue
+            if link.valid_to is None or at.valid_at < link.valid_to:
+                edges.append((link.start, link.end, link.type, link.valid_from, link.valid_to, link.recorded_at))
+        own = [(memory.id, parent, "derives-from") for parent in envelope.derived_from]
+        if envelope.supersedes is not None:
+            own.append((memory.id, envelope.supersedes, "supersedes"))
+        own += [(c.id, memory.id, "derives-from") for c in register.children.get(memory.id, ()) if c.seq <= at.known]
+        own += [(f.by, memory.id, "supersedes") for f in memory.fates if f.by is not None and f.seq <= at.known]
+        for start, end, kind in own:
+            made = register.memories[start]
+            edges.append((start, end, kind, made.envelope.valid_from, made.envelope.valid_to, made.recorded_at))
+        return [
+            (
+                LinkView(
+                    start=format_id(start), end=format_id(end), type=kind, depth=hop, valid_from=to_datetime(since),
+                    valid_to=None if until is None else to_datetime(until), recorded_at=to_datetime(recorded),
+                ),
+                end if start == memory.id else start,
+            )
+            for start, end, kind, since, until, recorded in edges
+        ]  # fmt: skip
+
+
+def check_reads(reads: Reads) -> tuple[str | Subtree, ...]:
+    """Return the scopes that a session may read beside its own, each checked."""
+    checked = check_list(cast("Sequence[str]", reads), "reads")
+    return tuple(r if isinstance(r, Subtree) else parse_scope(r) for r in cast("Sequence[str | Subtree]", checked))
+
+
+def expand_reads(scope: str, reads: Sequence[str | Subtree], known: Collection[str]) -> list[str]:
+    """Return the scopes to read, each once: the session's own, those listed, and those below a `Subtree`."""
+    found = {scope: None}
+    for read in reads:
+        if isinstance(read, Subtree):
+            found.update({s: None for s in sorted(known) if s and covers(read.scope, s)})
+        else:
+            found[read] = None
+    return list(found)
+
+
+def check_count(count: object, what: str, most: int) -> None:
+    """Raise BadArgument unless it is a whole number from 1 to a bound."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
+        raise BadArgument(argument=what, detail=f"expected a whole number from 1 to {most}, got `{count}`")
+
+
+def _filters(
+    kinds: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    where: Mapping[str, object] | None,
+    since: Instant | None,
+    until: Instant | None,
+) -> Filters:
+    return Filters(
+        None if kinds is None else _kinds(kinds),
+        None if tags is None else frozenset(check_list(tags, "tags")),
+        None if where is None else dict(where),
+        None if since is None else parse_instant(since),
+        None if until is None else parse_instant(until),
+    )
+
+
+def _kinds(kinds: Sequence[str]) -> frozenset[str]:
+    return frozenset(check_choice(kind, Kind, "kinds") for kind in check_list(kinds, "kinds"))
+
+
+def _statuses(status: Collection[str]) -> frozenset[Status]:
+    words = [s.value for s in Status]
+    for given in check_list(
+        cast("Sequence[str]", list(status) if isinstance(status, (set, frozenset)) else status), "status"
+    ):
+        if given not in words:
+            raise BadArgument(argument="status", detail=f"expected some of {', '.join(words)}, got `{given}`")
+    return LIVE if set(status) == {s.value for s in LIVE} else frozenset(Status(s) for s in status)
+
+
+def _fits(memory: Memory, filters: Filters) -> bool:
+    envelope = memory.envelope
+    if filters.kinds is not None and envelope.kind not in filters.kinds:
+        return False
+    if filters.since is not None and envelope.valid_from < filters.since:
+        return False
+    return envelope.valid_from < (FAR_FUTURE if filters.until is None else filters.until)
+
+
+def _has_facets(tags: tuple[str, ...], metadata: bytes | None, filters: Filters) -> bool:
+    if filters.tags is not None and not filters.tags.issubset(tags):
+        return False
+    if filters.where is None:
+        return True
+    if metadata is None:
+        return False
+    data = cast("dict[str, object]", parse_data(metadata))
+    return all(key in data and data[key] == value for key, value in filters.where.items())

@@ -1,0 +1,91 @@
+"""A store as it was: the same questions, answered by projections that were replayed to a moment. It only reads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from muniment.events import ReadOnly, ValueKeys, parse_scope
+from muniment.gate import Action, Guard, Handle, check_actor, check_list, rank_of
+from muniment.projections import Dense, Projections
+
+from ._answers import Decision
+from ._deciding import decision_of, question_of
+from ._reading import Reading, Reads, expand_reads
+from ._session import use_named
+
+
+class Past:
+    """What a past session reads from: projections at a moment, whose instant is its now."""
+
+    def __init__(
+        self, *, state: Projections, dense: Dense, values: ValueKeys, guard: Guard, instant: int, store: bytes
+    ) -> None:
+        self.state, self.dense, self.values, self.guard = state, dense, values, guard
+        self.instant, self.store_id = instant, store
+
+    def now(self) -> int:
+        """Return the moment."""
+        return self.instant
+
+    def refresh(self) -> None:
+        """The past does not change."""
+
+
+class PastStore:
+    """A read-only store at a moment. It writes nothing, and needs no closing."""
+
+    def __init__(self, past: Past) -> None:
+        self._past, self._mutex = past, threading.RLock()
+
+    @property
+    def seq(self) -> int:
+        """The last event that is part of this past."""
+        return self._past.state.seq
+
+    def session(self, *, scope: str, actor: str = "agent:replay", reads: Reads = ()) -> PastSession:
+        """Return a session that reads the scope as it was, and asks the guard what it would have said."""
+        check_actor(actor)
+        return PastSession(self._past, self._mutex, parse_scope(scope), reads, actor)
+
+    def digests(self) -> dict[str, str]:
+        """Return a digest of each projection at the moment."""
+        with self._mutex:
+            return self._past.state.digests()
+
+
+class PastSession(Reading):
+    """Reads one scope, and those listed, as they were."""
+
+    def __init__(self, past: Past, mutex: threading.RLock, scope: str, reads: Reads, actor: str) -> None:
+        super().__init__(past, mutex, scope, reads)
+        self._past, self._actor = past, actor
+
+    def decide(
+        self,
+        action: Action,
+        *,
+        use: str | None = None,
+        evidence: Sequence[str] = (),
+        dry_run: bool = True,
+    ) -> Decision:
+        """
+        Return what the guard would have decided at the moment, with the policy of today.
+
+        Raises:
+            ReadOnly: `dry_run=False`; nothing can be spent in the past.
+        """
+        if not dry_run:
+            raise ReadOnly(detail="a decision in the past is always a dry run", hint="pass `dry_run=True`")
+
+        with self._mutex:
+            past = self._past
+            scopes = expand_reads(self.scope, self._reads, past.state.register.scopes)
+            handle = Handle(
+                scope=self.scope, reads=tuple(scopes[1:]), actor=self._actor, origin=self._actor,
+                rank=rank_of(self._actor),
+            )  # fmt: skip
+            ids = tuple(self._find(i, past.state.seq).id for i in check_list(evidence, "evidence"))
+            asked = None if use is None else use_named(use)
+            question = question_of(handle, action, asked, ids, past.instant, past.state.seq)
+            return decision_of(past.guard.decide(question), question, past.store_id, None)

@@ -1,0 +1,549 @@
+"""A session: one speaker in one scope, made by host code. It reads, writes, and asks the guard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+import msgspec
+
+from muniment.events import (
+    AlreadyDone,
+    BadArgument,
+    Draft,
+    Event,
+    Instant,
+    LinkType,
+    Moment,
+    MunimentError,
+    NeedsGrant,
+    RankTooLow,
+    Refused,
+    check_text,
+    format_id,
+    parse_id,
+    parse_instant,
+    to_datetime,
+)
+from muniment.gate import (
+    Action,
+    Erasing,
+    Existing,
+    Handle,
+    MemoryRequest,
+    Use,
+    Value,
+    check_choice,
+    check_command_id,
+    check_list,
+    format_action,
+)
+from muniment.projections import Command
+
+from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Refusal
+from ._deciding import decided_draft, decision_of, question_of, recorded_decision
+from ._engine import Engine
+from ._erasing import dry_receipt, erasure_receipt
+from ._reading import Reading, Reads, expand_reads
+
+Planned = Callable[[Moment], Draft]
+
+
+class Session(Reading):
+    """Reads and writes as one speaker. Safe to use from several threads."""
+
+    def __init__(self, engine: Engine, handle: Handle, reads: Reads) -> None:
+        super().__init__(engine, engine.mutex, handle.scope, reads)
+        self._engine, self._speaker = engine, handle
+
+    @property
+    def actor(self) -> str:
+        """Who speaks."""
+        return self._speaker.actor
+
+    @property
+    def origin(self) -> str:
+        """Where what it says comes from; stamped on every record."""
+        return self._speaker.origin
+
+    def via(self, origin: str) -> Session:
+        """
+        Return the same session for something that reached it from elsewhere, such as `web:https://...`.
+
+        Raises:
+            RankTooLow: the origin is not below this session's.
+        """
+        return Session(self._engine, self._speaker.via(origin), self._reads)
+
+    # --- memories -----------------------------------------------------------------------------------------------------
+
+    def remember(
+        self,
+        content: str,
+        *,
+        kind: str = "note",
+        about: tuple[str, str] | None = None,
+        value: Value = None,
+        many: bool = False,
+        provenance: str = "observation",
+        importance: float | None = None,
+        applies_when: str | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        source: str | None = None,
+        derived_from: Sequence[str] = (),
+        links: Sequence[tuple[str, str]] = (),
+        metadata: Mapping[str, object] | None = None,
+        tags: Sequence[str] = (),
+        command_id: str | None = None,
+    ) -> Receipt:
+        """
+        Record a memory, durably, and return its receipt.
+
+        With `about=(subject, attribute)` it states the value of a key, and supersedes what its rank may change over
+        its own valid interval; what it may not change it disputes. Valid time starts now unless said otherwise. What a
+        live record says already, from the same origin, source and position, is not written again: `repeated`.
+
+        Raises:
+            InvalidInput: an argument cannot be stored exactly.
+            Refused: a tombstone, a secret, a rank or a ceiling is in the way.
+            CommandConflict: the command id was used with another payload.
+        """
+        return self._write_memory(
+            "remember", content, kind=kind, about=about, value=value, many=many, provenance=provenance,
+            importance=importance, applies_when=applies_when, valid_from=valid_from, valid_to=valid_to, source=source,
+            derived_from=derived_from, links=links, metadata=metadata, tags=tags, command_id=command_id,
+        )  # fmt: skip
+
+    def remember_many(
+        self, items: Sequence[Mapping[str, object]], *, on_refusal: str = "fail", command_id: str | None = None
+    ) -> BatchReceipt:
+        """
+        Record several memories in one batch: one lock, one fsync, all or nothing.
+
+        Each item is a mapping of `remember`'s arguments. With `on_refusal="skip"` what is refused is left out and
+        listed in `.refused`; otherwise the first refusal refuses the batch. `command_id` names item n `ID/n`.
+        """
+        if on_refusal not in ("fail", "skip"):
+            raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
+        check_command_id(command_id)
+        refused: list[Refusal] = []
+        requests: list[tuple[int, MemoryRequest]] = []
+        for index, item in enumerate(items):
+            try:
+                requests.append((index, self._request_of_item(item, index, command_id)))
+            except Refused as error:
+                if on_refusal == "fail":
+                    raise
+                refused.append(_refusal(index, error))
+        return self._write_requests("remember", requests, refused, skip=on_refusal == "skip")
+
+    def supersede(
+        self,
+        id: str,  # noqa: A002
+        content: str,
+        *,
+        reason: str | None = None,
+        kind: str | None = None,
+        about: tuple[str, str] | None = None,
+        value: Value = None,
+        many: bool = False,
+        provenance: str = "observation",
+        importance: float | None = None,
+        applies_when: str | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        source: str | None = None,
+        derived_from: Sequence[str] = (),
+        links: Sequence[tuple[str, str]] = (),
+        metadata: Mapping[str, object] | None = None,
+        tags: Sequence[str] = (),
+        command_id: str | None = None,
+    ) -> Receipt:
+        """
+        Record a memory in the place of another, over the new one's valid interval; kind and `about` are inherited.
+
+        Raises:
+            NotFound: no such memory in this scope. AlreadyDone: it is not current; the error names the successor.
+            RankTooLow: it has more authority than this session.
+        """
+        return self._write_memory(
+            "supersede", content, kind=kind, about=about, value=value, many=many, provenance=provenance,
+            importance=importance, applies_when=applies_when, valid_from=valid_from, valid_to=valid_to, source=source,
+            derived_from=derived_from, links=links, metadata=metadata, tags=tags, command_id=command_id,
+            supersedes=self._full_id(id), reason=reason,
+        )  # fmt: skip
+
+    def retire(
+        self,
+        id: str,  # noqa: A002
+        *,
+        reason: str,
+        valid_to: Instant | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
+        """
+        End a memory's validity now, or at `valid_to`; it stays in history. Its value is refused to lower ranks.
+
+        Raises:
+            NotFound, AlreadyDone, RankTooLow.
+        """
+        end = None if valid_to is None else parse_instant(valid_to)
+        words = self._words(reason)
+        target = parse_id(self._full_id(id))
+        return self._deed(
+            "retire",
+            ("retire", target, words, end),
+            command_id,
+            lambda at: self._engine.deeds.retire(self._handle(), target, at, reason=words, valid_to=end),
+        )
+
+    def link(self, start: str, type: str, end: str, *, command_id: str | None = None) -> Receipt:  # noqa: A002
+        """Link one of the scope's memories to another that can be seen; see `LinkType` for the types."""
+        link = check_choice(type, LinkType, "type")
+        first, second = parse_id(self._full_id(start)), parse_id(self._full_id(end))
+        return self._deed(
+            "link",
+            ("link", first, link, second),
+            command_id,
+            lambda at: self._engine.deeds.link(self._handle(), first, second, link, at),
+        )
+
+    def unlink(self, start: str, type: str, end: str, *, command_id: str | None = None) -> Receipt:  # noqa: A002
+        """End a link; it stays in history."""
+        link = check_choice(type, LinkType, "type")
+        first, second = parse_id(self._full_id(start)), parse_id(self._full_id(end))
+        return self._deed(
+            "unlink",
+            ("unlink", first, link, second),
+            command_id,
+            lambda at: self._engine.deeds.unlink(self._handle(), first, second, link, at),
+        )
+
+    # --- forget -------------------------------------------------------------------------------------------------------
+
+    def forget(
+        self,
+        *ids: str,
+        reason: str,
+        cascade: bool = True,
+        dry_run: bool = False,
+        block: str = "value",
+        command_id: str | None = None,
+    ) -> ErasureReceipt:
+        """
+        Erase memories, all that have the same value in this scope, and all that derive from them; and keep them out.
+
+        When this returns no file of the store holds the content, its key, its vector or its terms. `block="key"`
+        refuses every new value of the belief key. What is above this session's rank becomes a request to the user.
+
+        Raises:
+            NotFound, AlreadyDone, DerivedRecords. NeedsGrant: a request was filed, nothing was erased.
+        """
+        if block not in ("value", "key"):
+            raise BadArgument(argument="block", detail=f"expected value or key, got `{block}`")
+        if not ids:
+            raise BadArgument(argument="ids", detail="name at least one memory")
+        words = self._words(reason)
+        targets = [parse_id(self._full_id(i)) for i in ids]
+        check_command_id(command_id)
+
+        def find() -> Erasing:
+            return self._engine.deeds.erasing(self._handle(), targets)
+
+        payload = ("forget", *targets, words, cascade, block)
+        return self._forget(
+            find, words, payload, dry_run=dry_run, cascade=cascade, block_key=block == "key", command_id=command_id
+        )
+
+    def _forget(
+        self,
+        find: Callable[[], Erasing],
+        reason: str,
+        payload: tuple[object, ...],
+        *,
+        dry_run: bool,
+        cascade: bool,
+        block_key: bool = False,
+        command_id: str | None = None,
+        extra: Callable[[], Sequence[tuple[str, bytes, bytes | None, int]]] = tuple,
+    ) -> ErasureReceipt:
+        engine, handle = self._engine, self._handle()
+        with engine.mutex:
+            engine.refresh()
+            if dry_run:
+                return dry_receipt(find(), handle.scope, handle.actor, reason)
+            key = engine.values.payload_key(_encode(payload))
+            repeat = engine.admission.repeat_of_command(handle, command_id, key)
+            if repeat is not None:
+                return erasure_receipt(engine.state, repeat.id, handle.scope, repeated=True)
+            filed: list[RankTooLow] = []
+
+            def plan(at: Moment) -> list[Draft]:
+                filed.clear()
+                engine.admission.check_scope(handle.scope)
+                erasing = find()
+                try:
+                    draft = engine.deeds.forget(
+                        handle, erasing, at, scope=handle.scope, reason=reason, cascade=cascade, block_key=block_key,
+                        extra=extra(),
+                    )  # fmt: skip
+                except RankTooLow as error:
+                    filed.append(error)
+                    return [engine.deeds.request_erasure(handle, erasing, at, reason)]
+                return [_with_command(draft, command_id, key)]
+
+            batch = engine.append(plan)
+            if batch is None:
+                raise AssertionError("a forget wrote nothing")
+            event = batch.events[0]
+            if filed:
+                raise NeedsGrant(request=format_id(event.header.id)) from filed[0]
+            return erasure_receipt(engine.state, event.header.id, handle.scope)
+
+    # --- the guard ----------------------------------------------------------------------------------------------------
+
+    def decide(
+        self,
+        action: Action,
+        *,
+        use: str | None = None,
+        evidence: Sequence[str] = (),
+        dry_run: bool = False,
+        command_id: str | None = None,
+    ) -> Decision:
+        """
+        Decide whether the cited memories and the user's signatures may justify an action. A denial is an answer.
+
+        The host's policy says what use the action's name has; `use` can only raise it. The guard finds confirmations
+        itself. An allowed external or destructive action spends its confirmation in the same append as the decision;
+        the same `command_id` gives the same decision. `dry_run=True` neither spends nor writes.
+        """
+        asked = None if use is None else use_named(use)
+        check_command_id(command_id)
+        cited = tuple(_cited(i) for i in check_list(evidence, "evidence"))
+        engine = self._engine
+        with engine.mutex:
+            engine.refresh()
+            handle = self._handle()
+            key = engine.values.payload_key(_encode(("decide", format_action(action), asked, cited)))
+            repeat = engine.admission.repeat_of_command(handle, command_id, key)
+            if repeat is not None:
+                return self._recorded(repeat)
+            ids = tuple(self._cited_id(i) for i in cited)
+            question = question_of(handle, action, asked, ids, engine.now(), engine.state.seq)
+            verdict = engine.guard.decide(question)
+            if dry_run or verdict.use in (Use.PLANNING, Use.ANSWER):
+                return decision_of(verdict, question, engine.files.store_id, None)
+
+            def plan(at: Moment) -> list[Draft]:
+                # Decided again under the lock, after catching up: another process may have spent the confirmation.
+                now = question_of(handle, action, asked, ids, at.recorded_at, engine.state.seq)
+                return [decided_draft(engine.guard.decide(now), now, handle, at, command_id, key)]
+
+            batch = engine.append(plan)
+            if batch is None:
+                raise AssertionError("a decision wrote nothing")
+            record = engine.state.register.decisions[batch.events[0].header.id]
+            return recorded_decision(engine.state, record, question, engine.files.store_id)
+
+    def _recorded(self, command: Command) -> Decision:
+        record = self._engine.state.register.decisions[command.id]
+        return msgspec.structs.replace(
+            recorded_decision(self._engine.state, record, None, self._engine.files.store_id), repeated=True
+        )
+
+    # --- helpers ------------------------------------------------------------------------------------------------------
+
+    def _handle(self) -> Handle:
+        scopes = expand_reads(self._scope, self._reads, self._engine.state.register.scopes)
+        return msgspec.structs.replace(self._speaker, reads=tuple(scopes[1:]))
+
+    def _words(self, reason: str) -> str:
+        words = self._engine.preparer.words(reason, "reason", required=True)
+        return words or ""
+
+    def _full_id(self, id: str) -> str:  # noqa: A002
+        with self._engine.mutex:
+            self._engine.refresh()
+            return format_id(self._find(id, self._engine.state.seq).id)
+
+    def _cited_id(self, cited: str) -> bytes:
+        # Evidence that does not exist is judged, not raised: the guard says `not_found`.
+        try:
+            return self._find(cited, self._engine.state.seq).id
+        except MunimentError:
+            return bytes.fromhex(cited) if len(cited) == 32 else bytes(16)
+
+    def _request_of_item(self, item: Mapping[str, object], index: int, command_id: str | None) -> MemoryRequest:
+        fields = dict(item)
+        if "content" not in fields:
+            raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
+        unknown = sorted(set(fields) - _ITEM_FIELDS)
+        if unknown:
+            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown[0]}`")
+        if command_id is not None:
+            fields["command_id"] = f"{command_id}/{index}"
+        content = fields.pop("content")
+        return self._request(cast("str", content), fields)
+
+    def _request(self, content: str, fields: dict[str, object]) -> MemoryRequest:
+        fields.setdefault("kind", "note")
+        request = self._engine.preparer.memory(
+            self._handle(), content, recalled=self._recalled, **cast("dict[str, str]", fields)
+        )
+        return self._signed(request)
+
+    def _signed(self, request: MemoryRequest) -> MemoryRequest:
+        """Return the request as the speaker vouches for it; only a user's session signs."""
+        return request
+
+    def _write_memory(self, verb: str, content: str, **fields: object) -> Receipt:
+        try:
+            request = self._request(content, fields)
+        except Refused as error:
+            self._count_refusal(verb, error)
+            raise
+        return self._write_requests(verb, [(0, request)], [], skip=False)[0]
+
+    def _count_refusal(self, verb: str, error: Refused) -> None:
+        engine = self._engine
+
+        def plan(at: Moment) -> list[Draft]:
+            draft = engine.admission.refusal(self._speaker, verb, error, at)
+            return [] if draft is None else [draft]
+
+        with engine.mutex:
+            engine.append(plan)
+
+    def _write_requests(
+        self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
+    ) -> BatchReceipt:
+        engine = self._engine
+        outcomes: list[Draft | Existing] = []
+        raised: list[Refused] = []
+
+        def plan(at: Moment) -> list[Draft]:
+            outcomes.clear()
+            raised.clear()
+            drafts: list[Draft] = []
+            for index, request in requests:
+                try:
+                    outcome = engine.admission.admit_memory(request, at, drafts)
+                except Refused as error:
+                    counted = engine.admission.refusal(request.handle, verb, error, at)
+                    if not skip:
+                        raised.append(error)
+                        return [] if counted is None else [counted]
+                    refused.append(_refusal(index, error))
+                    if counted is not None:
+                        drafts.append(counted)
+                    continue
+                outcomes.append(outcome)
+                if isinstance(outcome, Draft):
+                    drafts.append(outcome)
+            return drafts
+
+        with engine.mutex:
+            batch = engine.append(plan)
+            if raised:
+                raise raised[0]
+            written = {} if batch is None else {event.header.id: event for event in batch.events}
+            return BatchReceipt([self._receipt_of(outcome, written) for outcome in outcomes], refused)
+
+    def _receipt_of(self, outcome: Draft | Existing, written: Mapping[bytes, Event]) -> Receipt:
+        register = self._engine.state.register
+        memory = register.memories[outcome.id]
+        status = self._engine.state.standing(memory, valid_at=self._engine.now()).status
+        return Receipt(
+            id=format_id(memory.id),
+            seq=memory.seq,
+            recorded_at=to_datetime(memory.recorded_at),
+            hash=memory.hash.hex(),
+            status=status.value,
+            repeated=isinstance(outcome, Existing),
+        )
+
+    def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
+        check_command_id(command_id)
+        engine, handle = self._engine, self._speaker
+        with engine.mutex:
+            engine.refresh()
+            key = engine.values.payload_key(_encode(payload))
+            repeat = engine.admission.repeat_of_command(handle, command_id, key)
+            if repeat is not None:
+                return _command_receipt(repeat)
+            raised: list[Refused] = []
+
+            def plan(at: Moment) -> list[Draft]:
+                engine.admission.check_scope(handle.scope)
+                raised.clear()
+                try:
+                    return [_with_command(planned(at), command_id, key)]
+                except AlreadyDone:
+                    raise
+                except Refused as error:
+                    raised.append(error)
+                    counted = engine.admission.refusal(handle, verb, error, at)
+                    return [] if counted is None else [counted]
+
+            batch = engine.append(plan)
+            if raised:
+                raise raised[0]
+            if batch is None:
+                raise AssertionError("a deed wrote nothing")
+            return _event_receipt(batch.events[0])
+
+
+def _with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Draft:
+    if command_id is None:
+        return draft
+    envelope = msgspec.structs.replace(draft.envelope, command_id=command_id, payload_key=payload_key)
+    return msgspec.structs.replace(draft, envelope=envelope)
+
+
+def _event_receipt(event: Event) -> Receipt:
+    return Receipt(
+        id=format_id(event.header.id),
+        seq=event.seq,
+        recorded_at=to_datetime(event.recorded_at),
+        hash=event.hash.hex(),
+        status="done",
+    )
+
+
+def _command_receipt(command: Command) -> Receipt:
+    return Receipt(
+        id=format_id(command.id),
+        seq=command.seq,
+        recorded_at=to_datetime(command.recorded_at),
+        hash=command.hash.hex(),
+        status="done",
+        repeated=True,
+    )
+
+
+def _refusal(index: int, error: Refused) -> Refusal:
+    return Refusal(index=index, error=error.code, message=str(error), hint=error.hint)
+
+
+def use_named(use: str) -> Use:
+    """Return a use by its name; raises BadArgument naming all of them."""
+    words = [u.value for u in Use]
+    if use not in words:
+        raise BadArgument(argument="use", detail=f"expected one of {', '.join(words)}, got `{use}`")
+    return Use(use)
+
+
+def _cited(cited: object) -> str:
+    if not isinstance(cited, str):
+        raise BadArgument(argument="evidence", detail="expected ids of memories")
+    check_text(cited, what="evidence", limit=64)
+    return cited
+
+
+_ITEM_FIELDS = {
+    "content", "kind", "about", "value", "many", "provenance", "importance", "applies_when", "valid_from", "valid_to",
+    "source", "derived_from", "links", "metadata", "tags", "command_id",
+}  # fmt: skip
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode

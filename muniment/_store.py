@@ -1,0 +1,400 @@
+"""A store: opened by host code, which makes the handles of everybody who may speak in it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from muniment.events import (
+    STORE_SCOPE,
+    BadArgument,
+    Disk,
+    Draft,
+    EnrolDenied,
+    Enrolled,
+    Event,
+    Head,
+    MemoryEnvelope,
+    Moment,
+    NotFound,
+    Rank,
+    StoreMissing,
+    create_store,
+    find_store,
+    format_id,
+    is_id_prefix,
+    new_id,
+    parse_instant,
+    parse_scope,
+    to_datetime,
+    wall_clock,
+)
+from muniment.gate import (
+    Guard,
+    Handle,
+    Policy,
+    Signed,
+    Signer,
+    check_actor,
+    check_public_key,
+    parse_signed,
+    rank_of,
+)
+from muniment.projections import Dense, Embedder, load_embedder, packaged_embedder
+from muniment.replay import Leaves, fold, orphan_bytes, verify_log
+
+from ._answers import RebuildReport, Receipt, Verification
+from ._engine import Engine, Options
+from ._operator import Operator
+from ._points import KnownAt, known_seq
+from ._reading import Reads, check_reads
+from ._replayed import Past, PastStore
+from ._session import Session
+from ._submit import Submitter
+from ._user import UserSession, check_principal, check_user, user_handle
+from ._version import VERSION
+
+_BACK: Final = re.compile(r"HEAD(?:~(\d{1,12}))?\Z")
+_NO_VECTORS: Final = ("none", "off")
+
+
+def open_store(
+    path: str | Path,
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    policy: Policy | str | Path | None = None,
+    model: str | Path | None = None,
+    secrets: str = "refuse",
+    exempt_secrets: Sequence[str] = (),
+    clock: Callable[[], int] = wall_clock,
+) -> Store:
+    """
+    Open the store in a directory, or create one.
+
+    `model` is a path to a sentence-embedding ONNX file with its tokenizer beside it, `"none"` for words only, or None
+    for the packaged one. `policy` is a Policy or a TOML file. `secrets` is `refuse` or `mask`. `clock` gives
+    microseconds since the epoch, and is for tests and simulations.
+
+    Raises:
+        StoreMissing: there is none, and `create` was not asked for. StoreNewer: a newer program wrote it.
+        LogCorrupt: the log is damaged; `read_only=True` still reads up to the damage.
+    """
+    if secrets not in ("refuse", "mask"):
+        raise BadArgument(argument="secrets", detail=f"expected refuse or mask, got `{secrets}`")
+    disk = Disk()
+    where = Path(path)
+    created = False
+    try:
+        files = find_store(where)
+    except StoreMissing:
+        if not create:
+            raise
+        files, created = create_store(where, disk, clock()), True
+    options = Options(
+        read_only=read_only,
+        policy=policy if isinstance(policy, Policy) else None if policy is None else Policy.from_file(Path(policy)),
+        load_embedder=_embedder_loader(model),
+        mask_secrets=secrets == "mask",
+        exempt_secrets=exempt_secrets,
+        clock=clock,
+        disk=disk,
+    )
+    return Store(Engine(files, options, VERSION), created=created)
+
+
+class Store:
+    """An open store. A context manager; closing it saves the projections."""
+
+    def __init__(self, engine: Engine, *, created: bool) -> None:
+        self._engine, self._created = engine, created
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Save the projections and release the files."""
+        self._engine.close()
+
+    @property
+    def path(self) -> Path:
+        """The store's directory."""
+        return self._engine.files.path
+
+    @property
+    def id(self) -> str:
+        """The store's id."""
+        return self._engine.files.store_id.hex()
+
+    @property
+    def warning(self) -> str | None:
+        """What the file system under the store cannot promise, or None."""
+        return self._engine.files.warning
+
+    @property
+    def head(self) -> Head:
+        """The last event that this process has applied."""
+        return self._engine.head
+
+    # --- handles ------------------------------------------------------------------------------------------------------
+
+    def session(self, *, scope: str, actor: str = "user", origin: str | None = None, reads: Reads = ()) -> Session:
+        """
+        Return a session for one speaker. `origin="user"` is for the host's transcripts of the user's own words.
+
+        Raises:
+            ScopeMalformed, BadArgument: scope, actor or origin cannot be used.
+        """
+        checked = parse_scope(scope)
+        check_actor(actor)
+        if origin is not None and origin.startswith("user") and origin != "user":
+            raise BadArgument(argument="origin", detail="a named user speaks through `user_session`")
+        said_by = origin or actor
+        if said_by == "user" or (origin is None and actor.startswith("user:")):
+            principal = actor if actor.startswith("user:") else None
+            return UserSession(self._engine, user_handle(checked, principal, signed=False), check_reads(reads), None)
+        handle = Handle(scope=checked, reads=(), actor=actor, origin=said_by, rank=rank_of(said_by))
+        return Session(self._engine, handle, check_reads(reads))
+
+    def user_session(
+        self, *, scope: str, principal: str, signer: Signer | None = None, reads: Reads = ()
+    ) -> UserSession:
+        """
+        Return a session in which a person speaks; with a signer that is enrolled for the scope, by signature.
+
+        Raises:
+            ScopeDenied: the signer's key is not enrolled for the principal in this scope.
+        """
+        checked = parse_scope(scope)
+        check_user(principal)
+        if signer is not None:
+            self._engine.refresh()
+            check_principal(self._engine, principal, checked, signer)
+        handle = user_handle(checked, principal, signed=signer is not None)
+        return UserSession(self._engine, handle, check_reads(reads), signer)
+
+    def operator(self) -> Operator:
+        """Return the operator's handle: every scope to read, quarantine and erase in, and nothing to assert."""
+        return Operator(self._engine)
+
+    # --- principals ---------------------------------------------------------------------------------------------------
+
+    def enroll(self, principal: str, public_key: bytes, *, scopes: Sequence[str]) -> Receipt:
+        """
+        Let a key speak for a principal in some scopes and those below. Only the handle that created the store may.
+
+        Raises:
+            EnrolDenied: this handle opened an existing store.
+        """
+        if not self._created:
+            raise EnrolDenied(principal=principal, detail="this handle did not create the store")
+        return self.enroll_by(principal, public_key, scopes=scopes, by="creator")
+
+    def enroll_by(self, principal: str, public_key: bytes, *, scopes: Sequence[str], by: str) -> Receipt:
+        """Enroll on behalf of a person at a terminal; for `muniment enroll`, which has asked that person."""
+        check_user(principal)
+        check_public_key(public_key)
+        if by not in ("creator", "terminal"):
+            raise BadArgument(argument="by", detail="expected creator or terminal")
+        if not scopes:
+            raise BadArgument(argument="scopes", detail="name at least one scope")
+        checked = tuple(parse_scope(scope) for scope in scopes)
+
+        def plan(at: Moment) -> Draft:
+            envelope = Enrolled(
+                scope=STORE_SCOPE, actor=principal, origin=by, rank=Rank.EXTERNAL, principal=principal,
+                key=bytes(public_key), scopes=checked, by=by,
+            )  # fmt: skip
+            return Draft(id=new_id(at.recorded_at), envelope=envelope)
+
+        with self._engine.mutex:
+            return _receipt(self._engine.append_one(plan))
+
+    def submit(self, signed: Signed | str) -> Receipt:
+        """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""
+        return Submitter(self._engine).submit(parse_signed(signed) if isinstance(signed, str) else signed)
+
+    # --- time travel --------------------------------------------------------------------------------------------------
+
+    def replay(self, *, to: KnownAt, without: Sequence[str] = ()) -> PastStore:
+        """
+        Return the store as it was: at an instant, a sequence number, a decision's id, or `HEAD~n` events ago.
+
+        `without` leaves out what it names: `origin=web:*`, `actor=agent:x`, `id=...`, `seq=10..20`, `source=...`.
+
+        Raises:
+            BadTime, BadArgument, NotFound: `to` or `without` names nothing of this log.
+        """
+        with self._engine.mutex:
+            self._engine.refresh()
+            seq, recorded_until, instant = self._moment(to)
+            leave_out = self._leaves(without) if without else None
+        reader = self._engine.reader()
+        state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
+        dense = Dense(
+            state.recall,
+            self._engine.files.projections,
+            self._engine.keys.slot_key,
+            state.read_memory,
+            self._engine.options.load_embedder,
+        )
+        guard = Guard(state, self._engine.options.policy)
+        past = Past(
+            state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
+            store=self._engine.files.store_id,
+        )  # fmt: skip
+        return PastStore(past)
+
+    def _moment(self, to: KnownAt) -> tuple[int | None, int | None, int]:
+        register = self._engine.state.register
+        if isinstance(to, int) and not isinstance(to, bool):
+            seq, instant = known_seq(register, to)
+            return seq, None, instant
+        if isinstance(to, str) and (match := _BACK.match(to.strip())):
+            seq, instant = known_seq(register, max(0, register.seq - int(match[1] or 0)))
+            return seq, None, instant
+        if isinstance(to, str) and len(to) == 32 and is_id_prefix(to):
+            decision = register.decisions.get(bytes.fromhex(to))
+            if decision is None:
+                raise NotFound(id=to)
+            return decision.seq - 1, None, decision.decided_at
+        instant = parse_instant(to, end=True)
+        return None, instant, instant
+
+    def _leaves(self, without: Sequence[str]) -> Leaves:
+        tests = [_leave_out(spec, self._engine.values.source_key) for spec in without]
+        return lambda event: any(test(event) for test in tests)
+
+    # --- maintenance --------------------------------------------------------------------------------------------------
+
+    def verify(self) -> Verification:
+        """Check every byte of the log against its chain, and every seal that has a key. Changes nothing."""
+        reader = self._engine.reader()
+        try:
+            report = verify_log(reader)
+            torn = tuple(orphan_bytes(reader)) if report.damage is None else ()
+        finally:
+            reader.log.close()
+        return Verification(
+            ok=not report.findings,
+            events=report.events,
+            head=f"{report.head.seq}:{report.head.chain.hex()}",
+            findings=report.findings,
+            unchecked=(*report.unchecked, *torn),
+        )
+
+    def rebuild(self, *, embed: bool = True, progress: Callable[[int, int], None] | None = None) -> RebuildReport:
+        """Drop the projections, fold the log again, make missing vectors, and compare the digests."""
+        engine = self._engine
+        with engine.mutex:
+            engine.refresh()
+            started = time.perf_counter()
+            before = engine.state.digests()
+            engine.rebuild()
+            after = engine.state.digests()
+            if embed:
+                engine.dense.embed_all(progress)
+            engine.save()
+            return RebuildReport(
+                ok=before == after,
+                events=engine.head.seq,
+                seconds=round(time.perf_counter() - started, 3),
+                before=before,
+                after=after,
+            )
+
+    def embed(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Make every missing vector now, and return how many were made."""
+        with self._engine.mutex:
+            self._engine.refresh()
+            return self._engine.dense.embed_all(progress)
+
+    def digests(self) -> dict[str, str]:
+        """Return a digest of each projection; equal for live and rebuilt ones of the same log."""
+        with self._engine.mutex:
+            self._engine.refresh()
+            return self._engine.state.digests()
+
+    def stats(self) -> dict[str, object]:
+        """Return counts and sizes. Erased memories are counted apart."""
+        engine = self._engine
+        with engine.mutex:
+            engine.refresh()
+            register = engine.state.register
+            memories = register.memories.values()
+            size = sum(p.stat().st_size for p in self.path.rglob("*") if p.is_file())
+            return {
+                "path": str(self.path),
+                "id": self.id,
+                "created": engine.files.created,
+                "events": engine.head.seq,
+                "memories": sum(m.erasure is None for m in memories),
+                "erased": sum(m.erasure is not None for m in memories),
+                "scopes": sorted(scope for scope in register.scopes if scope),
+                "tombstones": len(engine.state.tombstones.all),
+                "confirmations": len(register.confirmations),
+                "prohibitions": len(register.prohibitions),
+                "decisions": len(register.decisions),
+                "refusals": sum(register.refusals.values()),
+                "key_epoch": engine.keys.epoch,
+                "bytes": size,
+                "model": engine.dense.model_id,
+                "torn": [list(t[:3]) for t in engine.door.torn],
+                "warning": self.warning,
+            }
+
+
+def _receipt(event: Event) -> Receipt:
+    return Receipt(
+        id=format_id(event.header.id),
+        seq=event.seq,
+        recorded_at=to_datetime(event.recorded_at),
+        hash=event.hash.hex(),
+        status="done",
+    )
+
+
+def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:
+    if model is None:
+        return packaged_embedder
+    if str(model) in _NO_VECTORS:
+        return None
+    path = Path(model)
+    return lambda: load_embedder(path)
+
+
+def _leave_out(spec: str, source_key: Callable[[str], bytes]) -> Leaves:
+    field, separator, wanted = spec.partition("=")
+    if not separator or not wanted:
+        raise BadArgument(argument="without", detail=f"expected FIELD=VALUE, got `{spec}`")
+    if field == "seq":
+        first, dots, last = wanted.partition("..")
+        if not first.isdigit() or (dots and not last.isdigit()):
+            raise BadArgument(argument="without", detail=f"expected seq=N or seq=N..M, got `{spec}`")
+        low, high = int(first), int(last if dots else first)
+        return lambda event: low <= event.seq <= high
+    if field == "id":
+        return lambda event: format_id(event.header.id).startswith(wanted)
+    if field == "source":
+        key = source_key(wanted)
+        return lambda event: isinstance(event.envelope, MemoryEnvelope) and event.envelope.source_key == key
+    if field in ("origin", "actor"):
+        prefix = wanted.removesuffix("*")
+
+        def by_name(event: Event) -> bool:
+            said = str(getattr(event.envelope, field, ""))
+            return isinstance(event.envelope, MemoryEnvelope) and (
+                said.startswith(prefix) if prefix != wanted else said == wanted
+            )
+
+        return by_name
+    raise BadArgument(argument="without", detail=f"expected origin, actor, id, source or seq, got `{field}`")

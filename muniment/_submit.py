@@ -1,0 +1,241 @@
+"""
+Signed statements on their way into the log: each is verified, matched to an enrolment, and admitted at most once.
+
+The nonce is the command id of the event: a statement submitted twice gives back its first receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from muniment.events import (
+    STORE_SCOPE,
+    ActionBody,
+    AlreadyDone,
+    BadArgument,
+    Body,
+    Confirmed,
+    Draft,
+    Enrolled,
+    Envelope,
+    Lifted,
+    Moment,
+    NotFound,
+    Prohibited,
+    Rank,
+    Reviewed,
+    Revoked,
+    SignatureInvalid,
+    Status,
+    Unprohibited,
+    WordsBody,
+    covers,
+    format_id,
+    new_id,
+    parse_id,
+    parse_scope,
+    to_datetime,
+)
+from muniment.gate import (
+    Confirm,
+    Enroll,
+    Handle,
+    Lift,
+    Prohibit,
+    Review,
+    Revoke,
+    Signed,
+    Statement,
+    Unprohibit,
+    check_public_key,
+    format_action,
+    format_signed,
+    verify,
+)
+from muniment.projections import FAR_FUTURE, LATEST
+
+from ._answers import Receipt
+from ._engine import Engine
+
+Parts = tuple[Envelope, Body]
+
+
+class Submitter:
+    """Takes signed statements into one store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def submit(self, signed: Signed) -> Receipt:
+        """
+        Verify a signed statement and append what it says.
+
+        Raises:
+            SignatureInvalid: the signature, the store, the signer's enrolment or its scope does not fit.
+            NotFound, AlreadyDone: what it speaks of is not there, or was done before.
+        """
+        engine = self._engine
+        statement = verify(signed)
+        key = engine.values.payload_key(signed.statement)
+        with engine.mutex:
+            engine.refresh()
+            handle = self._signer(statement, signed)
+            command_id = f"nonce:{statement.nonce}"
+            repeat = engine.admission.repeat_of_command(handle, command_id, key)
+            if repeat is not None:
+                return Receipt(
+                    id=format_id(repeat.id), seq=repeat.seq, recorded_at=to_datetime(repeat.recorded_at),
+                    hash=repeat.hash.hex(), status="done", repeated=True,
+                )  # fmt: skip
+
+            def plan(at: Moment) -> list[Draft]:
+                # Checked again under the lock: the key may have been replaced, the target decided, since.
+                self._signer(statement, signed)
+                return self._drafts(statement, signed, handle, command_id, key, at)
+
+            batch = engine.append(plan)
+            if batch is None:
+                raise AssertionError("a statement wrote nothing")
+            event = batch.events[0]
+            return Receipt(
+                id=format_id(event.header.id), seq=event.seq, recorded_at=to_datetime(event.recorded_at),
+                hash=event.hash.hex(), status="done",
+            )  # fmt: skip
+
+    def _signer(self, statement: Statement, signed: Signed) -> Handle:
+        engine = self._engine
+        if statement.store != engine.files.store_id.hex():
+            raise SignatureInvalid(detail="it was signed for another store")
+        scope = STORE_SCOPE if isinstance(statement, Enroll) else parse_scope(statement.scope)
+        enrolment = engine.state.register.enrolment(statement.principal, signed.public_key, LATEST)
+        if enrolment is None:
+            raise SignatureInvalid(
+                detail=f"the key is not enrolled for `{statement.principal}`", hint="run `muniment enroll`"
+            )
+        if scope != STORE_SCOPE and not any(covers(outer, scope) for outer in enrolment.scopes):
+            raise SignatureInvalid(detail=f"`{statement.principal}` may not speak for scope `{scope}`")
+        if isinstance(statement, Enroll) and (
+            statement.by != statement.principal or not set(statement.scopes) <= set(enrolment.scopes)
+        ):
+            raise SignatureInvalid(detail="a key can only be replaced by one with no more scopes")
+        if scope != STORE_SCOPE and not isinstance(statement, Lift):
+            engine.admission.check_scope(scope)
+        return Handle(
+            scope=scope, reads=(), actor=statement.principal, origin=statement.principal, rank=Rank.SIGNED,
+            principal=statement.principal,
+        )  # fmt: skip
+
+    def _drafts(
+        self, statement: Statement, signed: Signed, handle: Handle, command_id: str, key: bytes, at: Moment
+    ) -> list[Draft]:
+        maker = _MAKERS.get(type(statement))
+        if maker is None:
+            raise BadArgument(argument="signed", detail="this kind of statement is not submitted on its own")
+        common: dict[str, object] = {
+            "scope": handle.scope, "actor": handle.actor, "origin": handle.origin, "rank": int(handle.rank),
+            "command_id": command_id, "payload_key": key, "principal": handle.principal,
+        }  # fmt: skip
+        envelope, body = maker(self, statement, signed, common)
+        drafts = [Draft(id=new_id(at.recorded_at), envelope=envelope, body=body)]
+        if isinstance(statement, Review):
+            drafts += self._granted(statement, handle, at)
+        return drafts
+
+    def _confirm(self, statement: Confirm, signed: Signed, common: Mapping[str, object]) -> Parts:
+        envelope = _make(
+            Confirmed, common, agent=statement.agent, uses=statement.uses, signed_at=statement.signed_at,
+            expires_at=statement.expires_at, nonce=statement.nonce,
+        )  # fmt: skip
+        return envelope, ActionBody(action=format_action(statement.action), signed=format_signed(signed).encode())
+
+    def _prohibit(self, statement: Prohibit, signed: Signed, common: Mapping[str, object]) -> Parts:
+        body = ActionBody(
+            action=format_action(statement.action), reason=statement.reason, signed=format_signed(signed).encode()
+        )
+        return _make(Prohibited, common), body
+
+    def _unprohibit(self, statement: Unprohibit, signed: Signed, common: Mapping[str, object]) -> Parts:
+        target = self._engine.state.register.prohibitions.get(parse_id(statement.id))
+        if target is None or target.scope != statement.scope:
+            raise NotFound(id=statement.id)
+        if target.ended_seq < FAR_FUTURE:
+            raise AlreadyDone(id=statement.id, status="lifted")
+        return _make(Unprohibited, common, target=target.id), _words(statement.reason, signed)
+
+    def _revoke(self, statement: Revoke, signed: Signed, common: Mapping[str, object]) -> Parts:
+        target = self._engine.state.register.confirmations.get(parse_id(statement.id))
+        if target is None or target.scope != statement.scope:
+            raise NotFound(id=statement.id)
+        if target.revoked_seq < FAR_FUTURE:
+            raise AlreadyDone(id=statement.id, status="revoked")
+        return _make(Revoked, common, target=target.id), _words(statement.reason, signed)
+
+    def _review(self, statement: Review, signed: Signed, common: Mapping[str, object]) -> Parts:
+        state, identity = self._engine.state, parse_id(statement.id)
+        request = state.register.requests.get(identity)
+        if request is not None and request.scope == statement.scope:
+            if request.decided_seq < FAR_FUTURE:
+                raise AlreadyDone(id=statement.id, status="reviewed")
+            return _make(Reviewed, common, target=identity, approve=statement.approve), _words(statement.reason, signed)
+        memory = state.register.memories.get(identity)
+        if memory is None or memory.scope != statement.scope:
+            raise NotFound(id=statement.id)
+        standing = state.standing(memory, valid_at=self._engine.now())
+        if standing.status in (Status.REJECTED, Status.ERASED):
+            raise AlreadyDone(id=statement.id, status=standing.status.value)
+        tombstones = () if statement.approve else self._engine.deeds.tombstones_of([memory])
+        envelope = _make(Reviewed, common, target=identity, approve=statement.approve, tombstones=tombstones)
+        return envelope, _words(statement.reason, signed)
+
+    def _granted(self, statement: Review, handle: Handle, at: Moment) -> list[Draft]:
+        # An approved erasure request is carried out in the same batch, by the user's authority.
+        request = self._engine.state.register.requests.get(parse_id(statement.id))
+        if request is None or not statement.approve or request.verb != "forget":
+            return []
+        targets = [parse_id(format_id(target)) for target in request.targets]
+        erasing = self._engine.deeds.erasing(handle, targets)
+        return [
+            self._engine.deeds.forget(handle, erasing, at, scope=handle.scope, reason=statement.reason, cascade=True)
+        ]
+
+    def _lift(self, statement: Lift, signed: Signed, common: Mapping[str, object]) -> Parts:
+        identity = parse_id(statement.id)
+        state = self._engine.state
+        found = [t for t in state.tombstones.all if t.event == identity and t.scope in (statement.scope, STORE_SCOPE)]
+        closed = [scope for scope, (_, _, event) in state.register.closed.items() if event == identity]
+        if not found and statement.scope not in closed:
+            raise NotFound(id=statement.id)
+        if found and all(t.lifted_seq < FAR_FUTURE for t in found):
+            raise AlreadyDone(id=statement.id, status="lifted")
+        fields = dict(common)
+        if statement.scope in closed:
+            fields["scope"] = STORE_SCOPE  # the closed scope's own envelope key is gone
+        return _make(Lifted, fields, target=identity), _words(statement.reason, signed)
+
+    def _enroll(self, statement: Enroll, signed: Signed, common: Mapping[str, object]) -> Parts:
+        key = bytes.fromhex(statement.public_key)
+        check_public_key(key)
+        envelope = _make(
+            Enrolled, common, key=key, scopes=statement.scopes, by=statement.by, replaces=signed.public_key
+        )
+        return envelope, _words(None, signed)
+
+
+def _make(kind: type[Envelope], common: Mapping[str, object], **fields: object) -> Envelope:
+    return kind(**(dict(common) | fields))  # type: ignore[arg-type]  # the fields of each kind, given by its maker
+
+
+def _words(reason: str | None, signed: Signed) -> WordsBody:
+    return WordsBody(reason=reason, signed=format_signed(signed).encode())
+
+
+_MAKERS: Final[Mapping[type, Callable[..., Parts]]] = {
+    Confirm: Submitter._confirm,
+    Enroll: Submitter._enroll,
+    Lift: Submitter._lift,
+    Prohibit: Submitter._prohibit,
+    Review: Submitter._review,
+    Revoke: Submitter._revoke,
+    Unprohibit: Submitter._unprohibit,
+}

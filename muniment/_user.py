@@ -1,0 +1,297 @@
+"""The user's session: what a person says, signs, forbids, forgets and allows again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from muniment.events import (
+    NORMAL_FORM,
+    STORE_SCOPE,
+    ActionBody,
+    BadArgument,
+    Draft,
+    Forgotten,
+    Moment,
+    NotFound,
+    Prohibited,
+    Rank,
+    Revoked,
+    ScopeDenied,
+    ScopeUnknown,
+    SignatureInvalid,
+    TombstoneEntry,
+    covers,
+    format_id,
+    new_id,
+    parse_id,
+)
+from muniment.gate import (
+    Action,
+    Confirm,
+    Erasing,
+    Handle,
+    Lift,
+    MemoryRequest,
+    Prohibit,
+    Review,
+    Revoke,
+    Signed,
+    SignedRemember,
+    Signer,
+    Statement,
+    Unprohibit,
+    format_action,
+    format_signed,
+    new_nonce,
+    parse_action,
+    sign,
+    words_draft,
+)
+from muniment.projections import LATEST
+
+from ._answers import ErasureReceipt, Receipt, Record
+from ._deciding import ConfirmationRequest, parse_request
+from ._durations import parse_duration
+from ._engine import Engine
+from ._erasing import dry_receipt, erasure_receipt
+from ._reading import Reads
+from ._session import Session
+from ._submit import Submitter
+
+
+class UserSession(Session):
+    """
+    A session in which a person speaks.
+
+    With a signer, everything it says has the rank of a signature. Without one it is the host's transcript of the
+    user's words: it can tighten (revoke, prohibit, forget), and not loosen.
+    """
+
+    def __init__(self, engine: Engine, handle: Handle, reads: Reads, signer: Signer | None) -> None:
+        super().__init__(engine, handle, reads)
+        self._signer = signer
+
+    # --- signatures ---------------------------------------------------------------------------------------------------
+
+    def confirm(
+        self,
+        action: Action,
+        *,
+        agent: str,
+        uses: int | None = 1,
+        expires_in: str | timedelta = "1h",
+    ) -> Receipt:
+        """
+        Sign that an agent may take one bound action in this scope, some number of times, until it expires.
+
+        Every argument of the call must be equal to, constrained by, or declared free by `action`.
+        """
+        now = self._engine.now()
+        return self._say(
+            Confirm(
+                **self._common(now), scope=self.scope, agent=agent, action=action, uses=uses,
+                expires_at=now + parse_duration(expires_in),
+            )
+        )  # fmt: skip
+
+    def confirm_request(
+        self, request: str | ConfirmationRequest, *, uses: int | None = 1, expires_in: str | timedelta = "1h"
+    ) -> Receipt:
+        """Sign what a denied decision asked for in `d.request`; read it first: `muniment confirm` shows it."""
+        signed = self.sign_request(request, uses=uses, expires_in=expires_in)
+        return Submitter(self._engine).submit(signed)
+
+    def sign_request(
+        self, request: str | ConfirmationRequest, *, uses: int | None = 1, expires_in: str | timedelta = "1h"
+    ) -> Signed:
+        """Return the signed confirmation that a request asks for, without submitting it."""
+        asked = parse_request(request) if isinstance(request, str) else request
+        now = self._engine.now()
+        statement = Confirm(
+            store=asked.store, principal=self._principal(), signed_at=now, nonce=asked.nonce, scope=asked.scope,
+            agent=asked.agent, action=parse_action(asked.action), uses=uses,
+            expires_at=now + parse_duration(expires_in),
+        )  # fmt: skip
+        return sign(statement, self._require_signer())
+
+    def prohibit(self, action: Action, *, reason: str) -> Receipt:
+        """Veto an action in this scope and below, whoever confirms it. `Pattern` in it matches more than literally."""
+        words = self._words(reason)
+        if self._signer is not None:
+            return self._say(Prohibit(**self._common(), scope=self.scope, action=action, reason=words))
+        body = ActionBody(action=format_action(action), reason=words)
+        return self._deed(
+            "prohibit",
+            ("prohibit", format_action(action), words),
+            None,
+            lambda at: Draft(id=new_id(at.recorded_at), envelope=Prohibited(**self._envelope()), body=body),
+        )
+
+    def revoke(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+        """Take a confirmation back."""
+        words, target = self._words(reason), parse_id(id)
+        if self._signer is not None:
+            return self._say(Revoke(**self._common(), scope=self.scope, id=id, reason=words))
+
+        def plan(at: Moment) -> Draft:
+            found = self._engine.state.register.confirmations.get(target)
+            if found is None or found.scope != self.scope:
+                raise NotFound(id=id)
+            return words_draft(Revoked(**self._envelope(), target=target), at, words)
+
+        return self._deed("revoke", ("revoke", target, words), None, plan)
+
+    def unprohibit(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+        """Sign that a prohibition no longer holds."""
+        return self._say(Unprohibit(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
+
+    def review(self, id: str, *, approve: bool, reason: str) -> Receipt:  # noqa: A002
+        """Sign a verdict on what is pending, disputed or asked to be erased. Approval never raises a rank."""
+        return self._say(Review(**self._common(), scope=self.scope, id=id, approve=approve, reason=self._words(reason)))
+
+    def lift(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+        """Sign that a forgotten value may be stated again; `id` is the erasure receipt's. Nothing comes back."""
+        return self._say(Lift(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
+
+    def pending(self) -> list[Record]:
+        """Return what waits for a person: pending and disputed memories."""
+        return self.list(status=("pending", "disputed"))
+
+    # --- forgetting by value and by scope -----------------------------------------------------------------------------
+
+    def forget_value(
+        self, text: str, *, reason: str, about: tuple[str, str] | None = None, dry_run: bool = False
+    ) -> ErasureReceipt:
+        """
+        Erase every memory of this scope that says this text, or gives this value, and refuse it from now on.
+
+        It is refused also when no memory holds it.
+        """
+        words = self._words(reason)
+        engine, values = self._engine, self._engine.values
+
+        def extra() -> Sequence[TombstoneEntry]:
+            entries: list[TombstoneEntry] = [("text", values.text_key(text), None, NORMAL_FORM)]
+            if about is not None:
+                key = values.belief_key(*about)
+                entries.append(("value", values.value_key(key, text), key, NORMAL_FORM))
+            return entries
+
+        def find() -> Erasing:
+            return engine.deeds.erasing_value(self._handle(), text, about)
+
+        payload = ("forget_value", text, about, words)
+        return self._forget(find, words, payload, dry_run=dry_run, cascade=True, extra=extra)
+
+    def forget_scope(self, *, reason: str, dry_run: bool = False) -> ErasureReceipt:
+        """
+        Destroy every key of this scope, envelopes too, and close it until the user lifts that.
+
+        Raises:
+            ScopeUnknown: nothing was ever written here.
+        """
+        words = self._words(reason)
+        engine = self._engine
+        with engine.mutex:
+            engine.refresh()
+            if self.scope not in engine.state.register.scopes:
+                raise ScopeUnknown(scope=self.scope)
+            rows = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
+            if dry_run:
+                return dry_receipt(Erasing(asked=tuple(rows), derived=(), elsewhere=()), self.scope, self.actor, words)
+
+            def plan(at: Moment) -> Draft:
+                for memory in engine.state.register.rows.get(self.scope, []):
+                    if memory.erasure is None:
+                        engine.deeds.check_may_forget(self._speaker, memory)
+                fields = self._envelope() | {"scope": STORE_SCOPE}
+                slots = engine.slots_of_scope(self.scope)
+                envelope = Forgotten(
+                    **fields, targets=(), tombstones=(), everyone=True, reason=words, key_epoch=at.key_epoch,
+                    other_slots=tuple(sorted(slots)), closed_scope=self.scope,
+                )  # fmt: skip
+                return Draft(id=new_id(at.recorded_at), envelope=envelope)
+
+            event = engine.append_one(plan)
+            receipt = erasure_receipt(engine.state, event.header.id, self.scope)
+            asked = tuple(format_id(memory.id) for memory in rows)
+            return msgspec.structs.replace(receipt, scope=self.scope, reason=words, asked=asked)
+
+    # --- helpers ------------------------------------------------------------------------------------------------------
+
+    def _signed(self, request: MemoryRequest) -> MemoryRequest:
+        if self._signer is None:
+            return request
+        statement = SignedRemember(**self._common(), scope=self.scope, digest=request.payload_key.hex())
+        line = format_signed(sign(statement, self._signer)).encode()
+        return msgspec.structs.replace(request, body=msgspec.structs.replace(request.body, signed=line))
+
+    def _say(self, statement: Statement) -> Receipt:
+        return Submitter(self._engine).submit(sign(statement, self._require_signer()))
+
+    def _require_signer(self) -> Signer:
+        if self._signer is None:
+            raise SignatureInvalid(
+                detail="loosening needs the user's signature, and this session has no signer",
+                hint="open it with `signer=`, or sign elsewhere and call `store.submit`",
+            )
+        return self._signer
+
+    def _principal(self) -> str:
+        if self._speaker.principal is None:
+            raise SignatureInvalid(detail="this session speaks for no principal")
+        return self._speaker.principal
+
+    def _common(self, now: int | None = None) -> dict[str, object]:
+        at = self._engine.now() if now is None else now
+        fields: dict[str, object] = {
+            "store": self._engine.files.store_id.hex(),
+            "principal": self._principal(),
+            "signed_at": at,
+            "nonce": new_nonce(),
+        }
+        return fields
+
+    def _envelope(self) -> dict[str, object]:
+        speaker = self._speaker
+        return {
+            "scope": speaker.scope,
+            "actor": speaker.actor,
+            "origin": speaker.origin,
+            "rank": int(speaker.rank),
+            "principal": speaker.principal,
+        }
+
+
+def check_principal(engine: Engine, principal: str, scope: str, signer: Signer) -> None:
+    """
+    Check that a key may speak for a principal in a scope.
+
+    Raises:
+        ScopeDenied: it is not enrolled for that principal, or not for that scope.
+    """
+    enrolment = engine.state.register.enrolment(principal, bytes(signer.public_key), LATEST)
+    if enrolment is None or not any(covers(outer, scope) for outer in enrolment.scopes):
+        raise ScopeDenied(who=principal, scope=scope, hint="enroll the key for this scope: `muniment enroll`")
+
+
+def check_user(principal: str) -> None:
+    """Raise BadArgument unless the principal is written `user:NAME`."""
+    if not principal.startswith("user:") or not principal[5:].strip():
+        raise BadArgument(argument="principal", detail=f"expected `user:NAME`, got `{principal}`")
+
+
+def user_handle(scope: str, principal: str | None, *, signed: bool) -> Handle:
+    """Return the handle of a user's session."""
+    actor = principal or "user"
+    return Handle(
+        scope=scope,
+        reads=(),
+        actor=actor,
+        origin=actor if signed else "user",
+        rank=Rank.SIGNED if signed else Rank.USER,
+        principal=principal,
+    )
