@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class WriterLock:
         self._fd: int | None = None
 
     @contextmanager
-    def hold(self) -> Iterator[bool]:
+    def hold(self) -> Generator[bool]:
         """Wait for the lock and hold it; gives True to the outermost holder, who has to catch up first."""
         with self._mutex:
             if self._depth == 0:

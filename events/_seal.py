@@ -131,7 +131,8 @@ class Sealer:
         if kept is None or kept[1] != header.scope_commitment:
             kept = self._scope_cipher(slot)
             if kept[1] != header.scope_commitment:
-                return self._explain_missing(slot)
+                self._explain_missing(slot)
+                return None
         start = EVENT_HEADER.size
         plain = self._decrypt(
             kept[0], slot, header.nonce, event[start : start + header.envelope_bytes], _ENVELOPE_DOMAIN, event
@@ -149,7 +150,8 @@ class Sealer:
             return None
         key = self._keys.slot_key(header.slot)
         if commitment(key) != header.commitment:
-            return self._explain_missing(header.slot)
+            self._explain_missing(header.slot)
+            return None
         start = EVENT_HEADER.size + header.envelope_bytes
         plain = self._decrypt(AESGCM(key), header.slot, header.nonce, event[start:], _BODY_DOMAIN, event)
         return _BODY_DECODERS[header.type].decode(_unpad(plain))

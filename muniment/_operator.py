@@ -101,7 +101,7 @@ class Operator:
             )
 
     def forget(self, *ids: str, reason: str, dry_run: bool = False) -> ErasureReceipt:
-        """Erase memories of any one scope, and what derives from them anywhere; their values are refused to everyone."""
+        """Erase memories of one scope, and what derives from them anywhere; their values are refused to everyone."""
         engine = self._engine
         words = self._words(reason)
         with engine.mutex:

@@ -12,6 +12,7 @@ from typing import Final
 from muniment.events import (
     STORE_SCOPE,
     BadArgument,
+    BadTime,
     Disk,
     Draft,
     EnrolDenied,
@@ -256,7 +257,9 @@ class Store:
 
     def _moment(self, to: KnownAt) -> tuple[int | None, int | None, int]:
         register = self._engine.state.register
-        if isinstance(to, int) and not isinstance(to, bool):
+        if isinstance(to, bool):
+            raise BadTime(given=to, detail="expected an instant or a sequence number")
+        if isinstance(to, int):
             seq, instant = known_seq(register, to)
             return seq, None, instant
         if isinstance(to, str) and (match := _BACK.match(to.strip())):

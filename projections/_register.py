@@ -213,11 +213,12 @@ class Register:
                 memory.erasure = erasure
                 self._touch(memory)
         slots = set(envelope.other_slots)
-        for record in (*self.confirmations.values(), *self.decisions.values()):
-            if record.slot in slots and record.erasure is None:
-                record.erasure = erasure
-                if isinstance(record, Confirmation):
-                    record.action = None
+        for confirmation in self.confirmations.values():
+            if confirmation.slot in slots and confirmation.erasure is None:
+                confirmation.erasure, confirmation.action = erasure, None
+        for decision in self.decisions.values():
+            if decision.slot in slots and decision.erasure is None:
+                decision.erasure = erasure
         if envelope.closed_scope is not None:
             self._close_scope(envelope.closed_scope, event)
 
@@ -261,9 +262,9 @@ class Register:
 
     def _unlinked(self, event: Event, envelope: Unlinked) -> None:
         for link in self.links_at.get(envelope.start, []):
-            if (link.start, link.end, link.type) == (envelope.start, envelope.end, envelope.link):
-                if link.ended_seq == FAR_FUTURE:
-                    link.ended_seq, link.ended_at = event.seq, event.recorded_at
+            same = (link.start, link.end, link.type) == (envelope.start, envelope.end, envelope.link)
+            if same and link.ended_seq == FAR_FUTURE:
+                link.ended_seq, link.ended_at = event.seq, event.recorded_at
 
     def _confirmed(self, event: Event, envelope: Confirmed) -> None:
         body = cast("ActionBody | None", self._open_body(event))
@@ -368,7 +369,7 @@ class Register:
             _place(event),
         )
 
-    def _refused(self, event: Event, envelope: RefusedWrite) -> None:
+    def _refused(self, _event: Event, envelope: RefusedWrite) -> None:
         key = (envelope.scope, envelope.code)
         self.refusals[key] = self.refusals.get(key, 0) + 1
 
