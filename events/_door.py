@@ -16,11 +16,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from ._codec import parse_event_header
 from ._errors import StoreReadOnly
 from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
 from ._lock import WriterLock
-from ._log import Head, Location, Log, TornTail
+from ._log import Head, LocatedFrame, Location, Log, TornTail
 from ._model import Body, Draft, Forgotten, Opened, Rank
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
@@ -126,6 +127,7 @@ class Door:
         if not self._keys.is_current():
             self._keys.reload()
             self._sealer.forget_ciphers()
+        self._log.complete()
         for batch in self._reader.read_new():
             self._show(batch)
         torn = self._log.recover()
@@ -161,8 +163,7 @@ class Door:
             )
             for index, draft in enumerate(drafts)
         ]
-        located = self._log.append(events, now)
-        batch = self._reader.open_frame(located)
+        batch = _batch(self._log.append(events, now), drafts, self._log.head)
         self._show(batch)
         if not self._announced:
             self._announced = True
@@ -216,6 +217,18 @@ class Door:
                 version=self._version,
             ),
         )
+
+
+def _batch(located: LocatedFrame, drafts: Sequence[Draft], head: Head) -> Batch:
+    # What followers would read back, without opening the seals that were just closed.
+    frame = located.frame
+    return Batch(
+        [
+            Event(parse_event_header(raw), draft.envelope, located.location(index), frame.chain[index], raw)
+            for index, (raw, draft) in enumerate(zip(frame.events, drafts, strict=True))
+        ],
+        head,
+    )
 
 
 def ledger_entries(forgotten: Forgotten, recorded_at: int) -> list[LedgerTombstone]:

@@ -74,9 +74,9 @@ class Engine:
     def _open(self) -> None:
         options, files = self.options, self.files
         self.keys = KeyTree(files.root_key, files.keys, options.disk)
-        self.log = Log(files.log, files.store_id, options.disk, read_only=options.read_only)
+        self.lock = WriterLock(files.lock, files.log)
+        self.log = Log(files.log, files.store_id, options.disk, lock=self.lock, read_only=options.read_only)
         self.sealer = Sealer(files.store_id, self.keys)
-        self.lock = WriterLock(files.lock)
         self.state = Projections(self._open_body, self.read_body)
         self.door = Door(
             log=self.log,
@@ -138,7 +138,7 @@ class Engine:
 
     def reader(self) -> Reader:
         """Return a reader of its own position, from the first event; the caller closes its log."""
-        log = Log(self.files.log, self.files.store_id, self.options.disk, read_only=True)
+        log = Log(self.files.log, self.files.store_id, self.options.disk, lock=self.lock, read_only=True)
         return Reader(log, Sealer(self.files.store_id, self.keys))
 
     def slots_of_scope(self, scope: str) -> set[int]:
