@@ -50,6 +50,7 @@ from ._answers import (
     Verification,
 )
 from ._context import Context
+from ._guarded import guarded
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
 from ._replayed import PastSession, PastStore
@@ -109,5 +110,6 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "guarded",
     "open",
 ]
