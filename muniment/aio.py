@@ -47,7 +47,7 @@ class _Mirror(Generic[Inner_co]):
 def _mirror(
     method: Callable[Concatenate[Inner, P], R],
 ) -> Callable[Concatenate[_Mirror[Inner], P], Awaitable[R]]:
-    async def call(self: _Mirror[Inner], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(self: _Mirror[Inner], /, *args: P.args, **kwargs: P.kwargs) -> R:
         work = asyncio.get_running_loop().run_in_executor(None, functools.partial(method, self.sync, *args, **kwargs))
         # Shielded: a cancelled caller must not leave half of an append behind, nor one that nobody waits to finish.
         return await asyncio.shield(work)
