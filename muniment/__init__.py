@@ -50,6 +50,7 @@ from ._answers import (
     Verification,
 )
 from ._context import Context
+from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
 from ._replayed import PastSession, PastStore
@@ -74,6 +75,7 @@ __all__ = [
     "Free",
     "Hit",
     "Hits",
+    "ImportReport",
     "InvalidInput",
     "KeyFile",
     "Kind",
@@ -95,9 +97,11 @@ __all__ = [
     "Record",
     "Refusal",
     "Refused",
+    "RefusedTurn",
     "Session",
     "Signed",
     "Signer",
+    "SkippedTurn",
     "Status",
     "Store",
     "Subtree",
@@ -109,5 +113,6 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "import_file",
     "open",
 ]
