@@ -213,7 +213,7 @@ class _Import:
         try:
             handle = self._speakers.of(turn)
             engine.admission.check_scope(handle.scope)
-            request = engine.preparer.memory(handle, _content(turn), **_fields(turn, self._name))
+            request = engine.preparer.memory(handle, content_of(turn), **_fields(turn, self._name))
         except ScopeClosed:
             raise
         except Refused as error:
@@ -279,7 +279,8 @@ def _usable(transcript: Transcript, skip: Callable[[str, str], None]) -> Iterato
             yield found
 
 
-def _content(turn: Turn) -> str:
+def content_of(turn: Turn) -> str:
+    """Return what is remembered of a turn: its words, after the speaker's name where there is one."""
     # Who spoke is half of what a question asks about, and search reads the content.
     return turn.text if turn.speaker in _ROLES else f"{turn.speaker}: {turn.text}"
 
