@@ -51,6 +51,7 @@ from ._answers import (
 )
 from ._context import Context
 from ._guarded import guarded
+from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
 from ._replayed import PastSession, PastStore
@@ -75,6 +76,7 @@ __all__ = [
     "Free",
     "Hit",
     "Hits",
+    "ImportReport",
     "InvalidInput",
     "KeyFile",
     "Kind",
@@ -96,9 +98,11 @@ __all__ = [
     "Record",
     "Refusal",
     "Refused",
+    "RefusedTurn",
     "Session",
     "Signed",
     "Signer",
+    "SkippedTurn",
     "Status",
     "Store",
     "Subtree",
@@ -111,5 +115,6 @@ __all__ = [
     "__version__",
     "all_codes",
     "guarded",
+    "import_file",
     "open",
 ]

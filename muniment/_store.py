@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Unpack
 
 from muniment.events import (
     STORE_SCOPE,
@@ -51,6 +51,7 @@ from muniment.replay import Leaves, fold, orphan_bytes, verify_log
 
 from ._answers import RebuildReport, Receipt, Verification
 from ._engine import Engine, Options
+from ._importing import ImportOptions, ImportReport, import_file
 from ._operator import Operator
 from ._points import KnownAt, known_seq
 from ._reading import Reads, check_reads
@@ -224,6 +225,12 @@ class Store:
     def submit(self, signed: Signed | str) -> Receipt:
         """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""
         return Submitter(self._engine).submit(parse_signed(signed) if isinstance(signed, str) else signed)
+
+    # --- transcripts --------------------------------------------------------------------------------------------------
+
+    def import_file(self, path: str | Path, *, scope: str, **options: Unpack[ImportOptions]) -> ImportReport:
+        """Remember every turn of a transcript file, and return what became of each; see `muniment.import_file`."""
+        return import_file(self, path, scope=scope, **options)
 
     # --- time travel --------------------------------------------------------------------------------------------------
 
