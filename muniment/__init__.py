@@ -50,6 +50,7 @@ from ._answers import (
     Verification,
 )
 from ._context import Context
+from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
 from ._replayed import PastSession, PastStore
@@ -69,6 +70,8 @@ __all__ = [
     "Context",
     "Corrupt",
     "Decision",
+    "DecisionCiting",
+    "DecisionExplanation",
     "ErasureReceipt",
     "EvidenceView",
     "Free",
@@ -77,8 +80,10 @@ __all__ = [
     "InvalidInput",
     "KeyFile",
     "Kind",
+    "LifeStep",
     "LinkType",
     "LinkView",
+    "MemoryExplanation",
     "MunimentError",
     "OneOf",
     "Operator",

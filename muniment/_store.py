@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import IO, Final
 
 from muniment.events import (
     STORE_SCOPE,
@@ -50,6 +50,9 @@ from muniment.replay import Leaves, fold, orphan_bytes, verify_log
 
 from ._answers import RebuildReport, Receipt, Verification
 from ._engine import Engine, Options
+from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
+from ._exporting import export_scope
+from ._finding import SORTS, find_id
 from ._operator import Operator
 from ._points import KnownAt, known_seq
 from ._reading import Reads, check_reads
@@ -276,6 +279,43 @@ class Store:
     def _leaves(self, without: Sequence[str]) -> Leaves:
         tests = [_leave_out(spec, self._engine.values.source_key) for spec in without]
         return lambda event: any(test(event) for test in tests)
+
+    # --- forensics ----------------------------------------------------------------------------------------------------
+
+    def explain(self, id: str) -> MemoryExplanation | DecisionExplanation:  # noqa: A002
+        """
+        Return a memory's life, or a decision asked again on the state just before it and now.
+
+        Any scope's, as for the operator: it is for whoever investigates, and never for an agent.
+
+        Raises:
+            NotFound: neither a memory nor a decision has that id. BadArgument: several begin so.
+        """
+        sort, full = self.full_id(id, sorts=("memory", "decision"))
+        with self._engine.mutex:
+            register, identity = self._engine.state.register, bytes.fromhex(full)
+            if sort == "memory":
+                return explain_memory(self._engine, register.memories[identity])
+            return explain_decision(self._engine, register.decisions[identity], lambda: self.replay(to=full).source)
+
+    def export(self, scope: str, file: IO[str]) -> int:
+        """
+        Write the memories of a scope that were not erased as JSON lines, a header first; return how many.
+
+        In clear: whoever reads the file reads the memories, and a later forget does not reach it.
+
+        Raises:
+            ScopeUnknown: the scope was never used.
+        """
+        with self._engine.mutex:
+            self._engine.refresh()
+            return export_scope(self._engine, scope, file)
+
+    def full_id(self, prefix: str, *, sorts: Sequence[str] = SORTS, scope: str | None = None) -> tuple[str, str]:
+        """Return (sort, id) of the one thing whose id begins so, among `sorts`; for what a person types."""
+        with self._engine.mutex:
+            self._engine.refresh()
+            return find_id(self._engine.state, prefix, tuple(sorts), scope)
 
     # --- maintenance --------------------------------------------------------------------------------------------------
 
