@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from muniment.events import BadArgument, NotFound, format_id, is_id_prefix
@@ -10,7 +11,7 @@ from muniment.projections import Projections
 SORTS: Final = ("memory", "decision", "request", "confirmation", "prohibition", "tombstone")
 
 
-def find_id(state: Projections, prefix: str, sorts: tuple[str, ...], scope: str | None) -> tuple[str, str]:
+def find_id(state: Projections, prefix: str, sorts: Sequence[str], scope: str | None) -> tuple[str, str]:
     """
     Return (sort, full id) of the one thing whose id begins so, among some sorts, in one scope or in all.
 

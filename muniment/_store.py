@@ -52,7 +52,7 @@ from ._answers import RebuildReport, Receipt, Verification
 from ._engine import Engine, Options
 from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
 from ._exporting import export_scope
-from ._finding import SORTS, find_id
+from ._finding import find_id
 from ._operator import Operator
 from ._points import KnownAt, known_seq
 from ._reading import Reads, check_reads
@@ -291,8 +291,9 @@ class Store:
         Raises:
             NotFound: neither a memory nor a decision has that id. BadArgument: several begin so.
         """
-        sort, full = self.full_id(id, sorts=("memory", "decision"))
         with self._engine.mutex:
+            self._engine.refresh()
+            sort, full = find_id(self._engine.state, id, ("memory", "decision"), None)
             register, identity = self._engine.state.register, bytes.fromhex(full)
             if sort == "memory":
                 return explain_memory(self._engine, register.memories[identity])
@@ -310,12 +311,6 @@ class Store:
         with self._engine.mutex:
             self._engine.refresh()
             return export_scope(self._engine, scope, file)
-
-    def full_id(self, prefix: str, *, sorts: Sequence[str] = SORTS, scope: str | None = None) -> tuple[str, str]:
-        """Return (sort, id) of the one thing whose id begins so, among `sorts`; for what a person types."""
-        with self._engine.mutex:
-            self._engine.refresh()
-            return find_id(self._engine.state, prefix, tuple(sorts), scope)
 
     # --- maintenance --------------------------------------------------------------------------------------------------
 
