@@ -144,7 +144,8 @@ def trace(settings: Settings, id: str) -> None:  # noqa: A002
 def _trace_rows(found: Trace) -> list[dict[str, object]]:
     sorts = (("derived", found.derived), ("recalled_before", found.recalled_before), ("superseded", found.superseded))
     rows = [_trace_row(how, record) for how, records in sorts for record in records]
-    return [*rows, *({"how": "decision", "id": identity} for identity in found.decisions)]
+    rows.extend({"how": "decision", "id": identity} for identity in found.decisions)
+    return rows
 
 
 def _trace_row(how: str, record: Record) -> dict[str, object]:
