@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypedDict
+from typing import Final, TypedDict
 
 import msgspec
+from blake3 import blake3
 
 from muniment.events import (
     NORMAL_FORM,
@@ -80,6 +81,9 @@ class _Speaker(TypedDict):
     origin: str
     rank: int
     principal: str | None
+
+
+_REMEMBER_PREFIX: Final = b"muniment remember\0"
 
 
 class UserSession(Session):
@@ -246,7 +250,9 @@ class UserSession(Session):
     def _signed(self, request: MemoryRequest) -> MemoryRequest:
         if self._signer is None:
             return request
-        statement = SignedRemember(**self._common(), scope=self.scope, digest=request.payload_key.hex())
+        # Keyed inside: a signature that is carried elsewhere says nothing of the text to whoever lacks the store.
+        digest = blake3(_REMEMBER_PREFIX + request.payload_key).hexdigest()
+        statement = SignedRemember(**self._common(), scope=self.scope, digest=digest)
         line = format_signed(sign(statement, self._signer)).encode()
         return msgspec.structs.replace(request, body=msgspec.structs.replace(request.body, signed=line))
 
