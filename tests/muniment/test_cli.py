@@ -1,4 +1,4 @@
-"""The command line's rules: options on both sides of the verb, one object a line, three exit codes, no borrowed voice."""
+"""The command line: options on both sides of the verb, one object a line, three exit codes, no borrowed voice."""
 
 from __future__ import annotations
 
