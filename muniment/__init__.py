@@ -51,6 +51,7 @@ from ._answers import (
 )
 from ._context import Context
 from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
+from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
 from ._replayed import PastSession, PastStore
@@ -77,6 +78,7 @@ __all__ = [
     "Free",
     "Hit",
     "Hits",
+    "ImportReport",
     "InvalidInput",
     "KeyFile",
     "Kind",
@@ -100,9 +102,11 @@ __all__ = [
     "Record",
     "Refusal",
     "Refused",
+    "RefusedTurn",
     "Session",
     "Signed",
     "Signer",
+    "SkippedTurn",
     "Status",
     "Store",
     "Subtree",
@@ -114,5 +118,6 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "import_file",
     "open",
 ]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final, TypedDict
+from typing import TypedDict
 
 import msgspec
-from blake3 import blake3
 
 from muniment.events import (
     NORMAL_FORM,
@@ -81,9 +80,6 @@ class _Speaker(TypedDict):
     origin: str
     rank: int
     principal: str | None
-
-
-_REMEMBER_PREFIX: Final = b"muniment remember\0"
 
 
 class UserSession(Session):
@@ -250,9 +246,7 @@ class UserSession(Session):
     def _signed(self, request: MemoryRequest) -> MemoryRequest:
         if self._signer is None:
             return request
-        # Keyed inside: a signature that is carried elsewhere says nothing of the text to whoever lacks the store.
-        digest = blake3(_REMEMBER_PREFIX + request.payload_key).hexdigest()
-        statement = SignedRemember(**self._common(), scope=self.scope, digest=digest)
+        statement = SignedRemember(**self._common(), scope=self.scope, digest=request.payload_key.hex())
         line = format_signed(sign(statement, self._signer)).encode()
         return msgspec.structs.replace(request, body=msgspec.structs.replace(request.body, signed=line))
 
