@@ -233,6 +233,7 @@ class Engine:
 
     def rebuild(self) -> None:
         """Drop what is in memory and on disk of the projections, and fold the log again."""
+        self.dense.save()
         for path in self.files.projections.glob("*.snap"):
             path.unlink()
         self.log.close()

@@ -326,7 +326,7 @@ class Store:
         """Check every byte of the log against its chain, and every seal that has a key. Changes nothing."""
         reader = self._engine.reader()
         try:
-            report = verify_log(reader)
+            report = verify_log(self.path, reader)
             torn = tuple(orphan_bytes(reader)) if report.damage is None else ()
         finally:
             reader.log.close()
