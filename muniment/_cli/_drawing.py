@@ -23,9 +23,9 @@ def draw_table(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
 
 
 @contextmanager
-def draw_progress(what: str) -> Generator[Callable[[int, int], None], None, None]:
-    """Draw a bar on standard error, and give what moves it: how many are done, and of how many."""
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+def draw_progress(what: str) -> Generator[Callable[[str, int, int], None], None, None]:
+    """Draw a bar on standard error, and give what moves it: the step, how many are done, and of how many."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda step, done, total: bar.update(task, description=step, completed=done, total=total)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, TypeAlias, cast
 
@@ -96,6 +97,18 @@ def printable(text: str) -> str:
     """Return the text on one line, harmless to a terminal: what cannot be seen is written as `\\u{1b}`."""
     # A stored text must neither move the cursor nor reorder what stands beside it.
     return "".join(f"\\u{{{ord(char):x}}}" if char != " " and is_invisible(char) else char for char in text)
+
+
+@contextmanager
+def progress_of(what: str) -> Generator[Callable[[str, int, int], None], None, None]:
+    """Give what shows how far a long command is: a bar on a terminal, else JSON lines, on standard error."""
+    if not sys.stderr.isatty():
+        yield lambda step, done, total: talk(msgspec.json.encode({"step": step, "done": done, "of": total}).decode())
+        return
+    from ._drawing import draw_progress  # noqa: PLC0415  # rich is slow to load, and cron draws nothing
+
+    with draw_progress(what) as moved:
+        yield moved
 
 
 def _fields(row: Row) -> Mapping[str, object]:

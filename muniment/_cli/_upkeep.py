@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from typing import Final
 
 import click
-import msgspec
 from click.shell_completion import get_completion_class
 
 from muniment._store import Store
 from muniment.events import BadArgument
 
-from ._output import emit_fields, emit_json, talk
+from ._output import emit_fields, emit_json, progress_of, talk
 from ._settings import Settings, common
-
-Progress = Callable[[int, int], None]
 
 
 @click.command("rebuild-projections")
@@ -42,8 +37,8 @@ def rebuild_projections(context: click.Context, check: bool, no_embed: bool) -> 
             report = _compare(store)
         emit_fields(report, as_json=as_json)
         context.exit(0 if report["ok"] else 1)
-    with settings.open() as store, _progress() as progress:
-        rebuilt = store.rebuild(embed=not no_embed, progress=progress)
+    with settings.open() as store, progress_of("embed") as moved:
+        rebuilt = store.rebuild(embed=not no_embed, progress=lambda done, total: moved("embed", done, total))
     emit_fields(rebuilt, as_json=as_json)
     context.exit(0 if rebuilt.ok else 1)
 
@@ -54,17 +49,6 @@ def _compare(store: Store) -> dict[str, object]:
     seq = store.head.seq
     folded = store.replay(to=seq).digests()
     return {"ok": live == folded, "events": seq, "live": live, "folded": folded}
-
-
-@contextmanager
-def _progress() -> Generator[Progress, None, None]:
-    if not sys.stderr.isatty():
-        yield lambda done, total: talk(msgspec.json.encode({"embedded": done, "of": total}).decode())
-        return
-    from ._drawing import draw_progress  # noqa: PLC0415  # rich is slow to load, and cron draws nothing
-
-    with draw_progress("embedding") as moved:
-        yield moved
 
 
 @click.command()
