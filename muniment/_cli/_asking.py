@@ -244,8 +244,11 @@ def decide(
       muniment decide email.send --arg to=ann@example.org --evidence 0661 --actor agent:planner --scope acme
     """
     settings = context.ensure_object(Settings)
+    if actor.startswith("user"):
+        # A decision is asked for by an agent; and nobody is the user here without a signature.
+        raise RankTooLow(actual="agent", verb="act as", needed="user", hint="name an agent: --actor agent:NAME")
     if not actor.startswith("agent:"):
-        raise RankTooLow(actual="agent", verb=f"act as `{actor}`, which", needed="another", hint="name an agent")
+        raise click.BadParameter(f"expected agent:NAME, got `{actor}`", param_hint="--actor")
     action = given_action(context, name)
     if dry_run or settings.past_to is not None:
         with settings.reading(actor) as (_, reader):

@@ -36,11 +36,13 @@ class MunimentGroup(click.Group):
     ) -> NoReturn:
         """Run one command line and exit: 0 done, 1 a finding or a refusal, 2 could not run."""
         given = list(sys.argv[1:] if args is None else args)
-        code = self._run(given, prog_name, complete_var, extra)
         try:
+            code = self._run(given, prog_name, complete_var, extra)
             sys.stdout.flush()
         except BrokenPipeError:
-            code = _abandon_output()
+            # Whoever read our output went away; without this Python complains once more when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = COULD_NOT_RUN
         sys.exit(code)
 
     def _run(self, args: list[str], prog_name: str | None, complete_var: str | None, extra: dict[str, object]) -> int:
@@ -58,7 +60,7 @@ class MunimentGroup(click.Group):
                 emit_json(BadArgument(argument="command line", detail=error.format_message()).to_dict())
             return COULD_NOT_RUN
         except BrokenPipeError:
-            return _abandon_output()
+            raise
         except OSError as error:
             talk(f"error: {error}")
             if as_json:
@@ -79,12 +81,6 @@ def _report(error: MunimentError, *, as_json: bool) -> int:
     if as_json:
         emit_json(error.to_dict())
     return COULD_NOT_RUN if isinstance(error, (InvalidInput, Unavailable)) else FOUND
-
-
-def _abandon_output() -> int:
-    # Whoever read our output went away; without this Python complains once more when it exits.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return COULD_NOT_RUN
 
 
 @click.group(cls=MunimentGroup, context_settings={"help_option_names": ["-h", "--help"]})

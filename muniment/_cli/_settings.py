@@ -101,12 +101,11 @@ class Settings:
     @contextmanager
     def as_user(self, key: str | None, principal: str | None) -> Generator[tuple[Store, UserSession], None, None]:
         """Open the store for what only a person may do, by signature."""
+        if key is None and principal is None:
+            raise RankTooLow(actual="agent", verb="sign", needed="user", hint="add --key FILE --as user:NAME")
         with self.speaking(key, principal) as (store, session):
             if not isinstance(session, UserSession):
-                raise RankTooLow(
-                    actual="agent", verb="decide for the user about", needed="user",
-                    hint="sign it: --key FILE --as user:NAME",
-                )  # fmt: skip
+                raise AssertionError("a key gave no user's session")
             yield store, session
 
 

@@ -273,6 +273,20 @@ def test_the_module_runs_as_a_program_with_the_same_exit_codes(shell: Shell) -> 
     assert (2, "not_found") == (done.returncode, json.loads(done.stdout)["error"])
 
 
+@pytest.mark.parametrize("args", [("export",), ("get", "ffff", "--json")])
+def test_a_reader_that_went_away_gets_no_traceback(shell: Shell, args: tuple[str, ...]) -> None:
+    shell.remember("The sky is blue.")
+    command = [sys.executable, "-m", "muniment", *args]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=shell.environment)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+    assert 2 == process.wait()
+
+
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_completion_knows_the_verbs(name: str) -> None:
     script = CliRunner().invoke(cli, ["completion", name])

@@ -34,9 +34,7 @@ def test_importing_twice_adds_nothing(shell: Shell, transcript: str) -> None:
 
 
 @pytest.mark.parametrize("claim", [("--user", "Ann"), ("--user-role",)])
-def test_i07_only_the_user_says_which_words_are_the_user_s(
-    shell: Shell, transcript: str, claim: tuple[str, ...]
-) -> None:
+def test_i07_only_the_user_says_which_words_are_theirs(shell: Shell, transcript: str, claim: tuple[str, ...]) -> None:
     assert "rank_too_low" == shell.row("import", transcript, *claim, code=1)["error"]
     assert [] == shell.rows("list")
 
