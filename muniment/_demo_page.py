@@ -60,9 +60,7 @@ def may_colour() -> bool:
 
 def clip(text: str, width: int = WIDTH) -> str:
     """Return the text on one line of at most so many columns; characters of East Asian scripts take two."""
-    line = "".join(c for c in " ".join(text.split()) if c.isprintable())
-    lead = len(text) - len(text.lstrip(" "))
-    line = " " * lead + line
+    line = "".join(c if c.isprintable() else " " if c.isspace() else "" for c in text)
     columns = 0
     for index, character in enumerate(line):
         columns += 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
@@ -17,7 +17,7 @@ from muniment.events import (
     parse_scope,
     to_datetime,
 )
-from muniment.gate import Existing, Handle, MemoryFields, MemoryRequest, rank_of
+from muniment.gate import Batch, Existing, Handle, MemoryFields, MemoryRequest, rank_of
 
 from ._answers import Answer
 from ._engine import Engine
@@ -44,6 +44,7 @@ class ImportOptions(TypedDict, total=False):
     user: str | None
     user_role: bool
     split: bool
+    only: Collection[str] | None
     dry_run: bool
     batch: int
     progress: Progress | None
@@ -96,6 +97,7 @@ def import_file(
     user: str | None = None,
     user_role: bool = False,
     split: bool = False,
+    only: Collection[str] | None = None,
     dry_run: bool = False,
     batch: int = 200,
     progress: Progress | None = None,
@@ -108,7 +110,8 @@ def import_file(
     turns since, so an import that was killed is finished by starting it again. What is imported has the origin
     `import:FORMAT` and can justify no action. The host may say whose words are the user's: those of the speaker `user`,
     or with `user_role=True` those under the role `user`; they have the origin `user`, unsigned. With `split=True` each
-    conversation has a scope of its own, `SCOPE/CONVERSATION`. `dry_run=True` reads and judges, and writes nothing.
+    conversation has a scope of its own, `SCOPE/CONVERSATION`; `only` names the conversations to take. `dry_run=True`
+    reads and judges, and writes nothing.
 
     Raises:
         BadArgument: there is no such file, its format is not known, or an argument cannot be used.
@@ -120,7 +123,8 @@ def import_file(
     transcript = open_transcript(Path(path), format=format)
     speakers = _Speakers(f"import:{transcript.name}", scope, user=user, user_role=user_role, split=split)
     run = _Import(store._engine, speakers, transcript.name, dry_run=dry_run)
-    for chunk in _chunks(transcript, batch, run.skip):
+    turns = _turns(transcript, only, run.skip)
+    while chunk := list(islice(turns, batch)):
         run.take(chunk)
         if progress is not None:
             progress("read", transcript.bytes_read, transcript.total_bytes)
@@ -161,6 +165,17 @@ class _Item(NamedTuple):
     """The key of what was said, without the speaker's name."""
 
 
+class _Judged:
+    """What became of one batch; judged anew when another writer comes first."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.written = self.repeated = 0
+        self.refused: list[tuple[str, Refused]] = []
+
+
 class _Import:
     """One run over one file: judges and writes chunk by chunk, and counts."""
 
@@ -180,15 +195,18 @@ class _Import:
     def take(self, chunk: Sequence[Turn]) -> None:
         """Write the turns of a chunk that are new, in the file's order and in one batch."""
         engine = self._engine
-        with engine.mutex:
-            engine.refresh()
-            items = [item for turn in chunk if (item := self._prepare(turn)) is not None]
-            if not items:
-                return
-            if self._dry_run:
-                self._admit(items, Moment(engine.now(), engine.head.seq + 1, engine.keys.epoch + 1))
-            else:
-                engine.append(lambda at: self._admit(items, at))
+        items = [item for turn in chunk if (item := self._prepare(turn)) is not None]
+        judged = _Judged()
+        if self._dry_run:
+            with engine.mutex:
+                engine.refresh()
+                self._admit(items, Moment(engine.now(), engine.head.seq + 1, engine.keys.epoch + 1), judged)
+        else:
+            engine.append(lambda at: self._admit(items, at, judged))
+        self._written += judged.written
+        self._repeated += judged.repeated
+        for where, error in judged.refused:
+            self._refuse(where, error)
 
     def report(self, embedded: int) -> ImportReport:
         """Return the counts."""
@@ -209,22 +227,42 @@ class _Import:
     def _prepare(self, turn: Turn) -> _Item | None:
         self._read += 1
         self._conversations.setdefault(turn.conversation)
-        engine, where = self._engine, f"{turn.conversation}/{turn.position}"
+        preparer, where = self._engine.preparer, f"{turn.conversation}/{turn.position}"
         try:
-            handle = self._speakers.of(turn)
-            engine.admission.check_scope(handle.scope)
-            request = engine.preparer.memory(handle, content_of(turn), **_fields(turn, self._name))
-        except ScopeClosed:
-            raise
+            request = preparer.memory(self._speakers.of(turn), content_of(turn), **_fields(turn, self._name))
         except Refused as error:
             self._refuse(where, error)
         except InvalidInput as error:
             self.skip(where, str(error))
         else:
-            if not self._was_imported(request):
-                return _Item(where, request, engine.values.text_key(turn.text))
-            self._repeated += 1
+            return _Item(where, request, self._engine.values.text_key(turn.text))
         return None
+
+    def _admit(self, items: Sequence[_Item], at: Moment, judged: _Judged) -> list[Draft]:
+        admission, batch = self._engine.admission, Batch(at)
+        judged.clear()
+        for where, request, spoken in items:
+            if self._was_imported(request):
+                judged.repeated += 1
+                continue
+            try:
+                # What was forgotten must not come back behind its speaker's name.
+                admission.check_text(spoken, request.handle)
+                outcome = admission.admit_memory(request, at, batch)
+            except ScopeClosed:
+                raise
+            except Refused as error:
+                judged.refused.append((where, error))
+                counted = admission.refusal(request.handle, "import", error, at)
+                if counted is not None:
+                    batch.add(counted)
+                continue
+            if isinstance(outcome, Existing):
+                judged.repeated += 1
+            else:
+                judged.written += 1
+                batch.add(outcome)
+        return batch.drafts
 
     def _was_imported(self, request: MemoryRequest) -> bool:
         # Whatever became of it since: a record that was corrected, retired or quarantined must not come back as new
@@ -237,45 +275,17 @@ class _Import:
             for memory in said
         )
 
-    def _admit(self, items: Sequence[_Item], at: Moment) -> list[Draft]:
-        admission = self._engine.admission
-        drafts: list[Draft] = []
-        for where, request, spoken in items:
-            try:
-                # What was forgotten must not come back behind its speaker's name.
-                admission.check_text(spoken, request.handle)
-                outcome = admission.admit_memory(request, at, drafts)
-            except ScopeClosed:
-                raise
-            except Refused as error:
-                self._refuse(where, error)
-                counted = admission.refusal(request.handle, "import", error, at)
-                drafts += [] if counted is None else [counted]
-                continue
-            if isinstance(outcome, Existing):
-                self._repeated += 1
-            else:
-                self._written += 1
-                drafts.append(outcome)
-        return drafts
-
     def _refuse(self, where: str, error: Refused) -> None:
         self._refusals += 1
         if len(self._refused) < MAX_LISTED:
             self._refused.append(RefusedTurn(where=where, error=error.code, message=str(error), hint=error.hint))
 
 
-def _chunks(transcript: Transcript, size: int, skip: Callable[[str, str], None]) -> Iterator[list[Turn]]:
-    turns = (turn for turn in _usable(transcript, skip))
-    while chunk := list(islice(turns, size)):
-        yield chunk
-
-
-def _usable(transcript: Transcript, skip: Callable[[str, str], None]) -> Iterator[Turn]:
+def _turns(transcript: Transcript, only: Collection[str] | None, skip: Callable[[str, str], None]) -> Iterator[Turn]:
     for found in transcript.turns():
         if isinstance(found, Skipped):
             skip(found.where, found.why)
-        else:
+        elif only is None or found.conversation in only:
             yield found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import muniment
@@ -154,6 +154,7 @@ def test_an_imported_instruction_supports_no_action(store: Store, reader: Sessio
 # --- Again ------------------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)  # it opens a store each time, and the disk is shared
 @given(
     said=st.lists(st.sampled_from(["Yes.", "No.", "See you."]), min_size=1, max_size=12),
     batch=st.integers(1, 5),
