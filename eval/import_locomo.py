@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,8 @@ def _measure(store: Store, path: Path, name: str, questions: list[str]) -> Resul
     head = store.head.seq
     again, again_seconds = _timed(bring_in)
     return {
+        # Above the number of cores, the durations are those of a machine that others were using.
+        "load_average": round(os.getloadavg()[0], 2),
         "conversation": name,
         "turns": first.read,
         "written": first.written,
