@@ -50,6 +50,8 @@ from ._answers import (
     Verification,
 )
 from ._context import Context
+from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
+from ._guarded import guarded
 from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
@@ -70,6 +72,8 @@ __all__ = [
     "Context",
     "Corrupt",
     "Decision",
+    "DecisionCiting",
+    "DecisionExplanation",
     "ErasureReceipt",
     "EvidenceView",
     "Free",
@@ -79,8 +83,10 @@ __all__ = [
     "InvalidInput",
     "KeyFile",
     "Kind",
+    "LifeStep",
     "LinkType",
     "LinkView",
+    "MemoryExplanation",
     "MunimentError",
     "OneOf",
     "Operator",
@@ -113,6 +119,7 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "guarded",
     "import_file",
     "open",
 ]
