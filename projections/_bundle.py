@@ -23,7 +23,6 @@ from ._register import ROLLED_BACK, Register
 from ._state import LATEST, Erasure, Memory, Place
 from ._tombstones import Tombstones
 
-
 # A quarantined record among them: reading the poisoned page again must not undo its quarantine.
 _STANDING: Final = frozenset({*LIVE, Status.DISPUTED, Status.PENDING, Status.QUARANTINED})
 
