@@ -27,11 +27,13 @@ class Register:
         self.scopes: dict[str, int] = {}
         self.memories: dict[bytes, Event] = {}
         self.forgotten: set[bytes] = set()
+        self.events: list[Event] = []
         self.batches: list[list[int]] = []
 
     def apply(self, batch: Batch) -> None:
         """Take in the next batch."""
         self.batches.append([event.seq for event in batch.events])
+        self.events.extend(batch.events)
         for event in batch.events:
             if event.envelope is not None:
                 self.scopes.setdefault(event.envelope.scope, event.header.scope_slot)

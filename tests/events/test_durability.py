@@ -16,10 +16,13 @@ from typing import NamedTuple
 
 import pytest
 
+from muniment.events._codec import NO_SLOT
 from muniment.events._disk import Disk
-from muniment.events._errors import MunimentError
+from muniment.events._errors import MunimentError, StoreMissing
+from muniment.events._files import find_store
 from muniment.events._ids import Id
 from muniment.events._keys import SLOTS_PER_PAGE, _read_root_slots
+from muniment.events._log import _slots_named
 
 from .faults import (
     ChanceSurvives,
@@ -43,30 +46,34 @@ class History:
     def __init__(self) -> None:
         self.kept: dict[Id, str] = {}
         self.gone: set[Id] = set()
-        self.batch_in_doubt: dict[Id, str] = {}
-        self.forget_in_doubt: set[Id] = set()
+        self.batches_in_doubt: list[dict[Id, str]] = []
+        self.forgets_in_doubt: list[frozenset[Id]] = []
         self.dead_roots: set[bytes] = set()
-        self.acknowledged = 0
+
+    def copy(self) -> History:
+        other = History()
+        other.kept, other.gone, other.dead_roots = dict(self.kept), set(self.gone), set(self.dead_roots)
+        other.batches_in_doubt, other.forgets_in_doubt = list(self.batches_in_doubt), list(self.forgets_in_doubt)
+        return other
 
     def remember(self, store: Bare, *texts: str, slot: int | None = None) -> list[Id]:
         ids = fresh_ids(len(texts))
-        self.batch_in_doubt |= dict(zip(ids, texts, strict=True))
+        batch = dict(zip(ids, texts, strict=True))
+        self.batches_in_doubt.append(batch)
         store.remember(*texts, ids=ids, slot=slot)
-        for one in ids:
-            self.kept[one] = self.batch_in_doubt.pop(one)
-        self.acknowledged += 1
+        self.batches_in_doubt.remove(batch)
+        self.kept |= batch
         return ids
 
     def forget(self, store: Bare, *targets: Id) -> None:
-        self.forget_in_doubt.update(targets)
+        self.forgets_in_doubt.append(frozenset(targets))
         root = store.keys._root
         store.forget(*targets)
+        self.forgets_in_doubt.remove(frozenset(targets))
         self.dead_roots.add(root)
-        self.forget_in_doubt.difference_update(targets)
         self.gone.update(targets)
         for one in targets:
             del self.kept[one]
-        self.acknowledged += 1
 
 
 Scenario = Callable[[Path, Disk, History], None]
@@ -94,17 +101,35 @@ def check(path: Path, history: History) -> None:
 
 def check_promises(store: Bare, history: History) -> None:
     found = store.texts()
-    forgets_done = history.forget_in_doubt & store.register.forgotten
-    assert forgets_done in (set(), history.forget_in_doubt), "a forget is whole"
+    forgotten: set[Id] = set()
+    for targets in history.forgets_in_doubt:
+        done = targets & store.register.forgotten
+        assert done in (set(), targets), "a forget is whole or absent"
+        forgotten |= done
     for one, text in history.kept.items():
-        assert (None if one in forgets_done else text) == found[one], "what was acknowledged is there, with its key"
+        assert (None if one in forgotten else text) == found[one], "what was acknowledged is there, with its key"
     for one in history.gone:
         assert found[one] is None, "a forget that returned is final"
-    seen = {one: text for one, text in history.batch_in_doubt.items() if one in found}
-    assert seen in ({}, history.batch_in_doubt), "a batch is whole or absent"
+    seen: dict[Id, str] = {}
+    for batch in history.batches_in_doubt:
+        visible = {one: text for one, text in batch.items() if one in found}
+        assert visible in ({}, batch), "a batch is whole or absent"
+        seen |= visible
     for one, text in seen.items():
-        assert text == found[one]
+        assert (None if one in forgotten else text) == found[one]
     assert set(history.kept) | history.gone | set(seen) == set(found), "nothing else is there"
+    check_torn(store)
+
+
+def check_torn(store: Bare) -> None:
+    """The keys that a torn commit names are destroyed, so that what was set aside can never be read."""
+    for file in (store.path / "log").glob("*.torn-*"):
+        segment, _, rest = file.name.partition(".")
+        place = int(segment), int(rest.split("-")[1])
+        before = [event.header for event in store.register.events if event.where[:2] < place]
+        used = {slot for header in before for slot in (header.scope_slot, header.slot) if slot != NO_SLOT}
+        named = _slots_named(file.read_bytes(), 1 + max(used, default=-1))
+        assert named <= store.keys.shredded, "the keys that a torn commit names are destroyed"
 
 
 def check_at_rest(path: Path, history: History) -> None:
@@ -155,7 +180,39 @@ def chunk_keys(path: Path, disk: Disk, history: History) -> None:
         history.remember(store, "green")
 
 
-SCENARIOS = (first_memory, three_batches, forget_one, new_page_of_keys, chunk_keys)
+def carrying_on(path: Path, disk: Disk, history: History) -> None:
+    """Whatever fails, the next call is made all the same, by a process that opens the store anew."""
+    calls = 0
+    while calls < 9:
+        with contextlib.suppress(OSError, MunimentError), Bare(path, disk) as store:
+            while calls < 9:
+                calls += 1
+                if calls % 3:
+                    history.remember(store, f"text {calls}", "and another")
+                elif history.kept:
+                    history.forget(store, min(history.kept))
+
+
+def same_process_carrying_on(path: Path, disk: Disk, history: History) -> None:
+    """Whatever fails, the same process makes the next call."""
+    with Bare(path, disk) as store:
+        for call in range(1, 7):
+            with contextlib.suppress(OSError, MunimentError):
+                if call % 3:
+                    history.remember(store, f"text {call}")
+                elif history.kept:
+                    history.forget(store, min(history.kept))
+
+
+SCENARIOS = (
+    carrying_on,
+    same_process_carrying_on,
+    first_memory,
+    three_batches,
+    forget_one,
+    new_page_of_keys,
+    chunk_keys,
+)
 
 
 class Case(NamedTuple):
@@ -226,7 +283,7 @@ def test_i10_acknowledged_means_kept_whatever_fails_at_any_step(scenario: Scenar
             image = where / name
             disk.materialise(image, survival)
             try:
-                check(image / "store", _copy(history))
+                check(image / "store", history.copy())
             except (AssertionError, MunimentError, OSError) as error:
                 failures[f"{case}, {name}"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
             shutil.rmtree(image)
@@ -234,9 +291,77 @@ def test_i10_acknowledged_means_kept_whatever_fails_at_any_step(scenario: Scenar
     assert not failures, "\n".join(f"{case}: {what}" for case, what in failures.items())
 
 
-def _copy(history: History) -> History:
-    copy = History()
-    copy.kept, copy.gone = dict(history.kept), set(history.gone)
-    copy.batch_in_doubt, copy.forget_in_doubt = dict(history.batch_in_doubt), set(history.forget_in_doubt)
-    copy.dead_roots = set(history.dead_roots)
-    return copy
+def torn(path: Path, size: int) -> None:
+    """Append to the log what a commit of two memories leaves that was cut after some of its bytes."""
+    with Bare(path, HastyDisk()) as store:
+        before = store.log.head.offset
+        store.remember("never acknowledged", "nor this " * 60)
+        end = store.log.head.offset
+    (segment,) = (path / "log").glob("*.seg")
+    whole = segment.read_bytes()
+    assert before + size < end
+    segment.write_bytes(whole[: before + size])
+
+
+@pytest.mark.parametrize("size", [1, 40, 300, 700])
+def test_recovery_that_is_interrupted_at_any_step_is_done_by_the_next_one(size: int, tmp_path: Path) -> None:
+    failures: dict[str, str] = {}
+    at = 0
+    while True:
+        at += 1
+        where = tmp_path / str(at)
+        path, disk = prepared(where)
+        history = History()
+        with Bare(path, HastyDisk()) as store:
+            history.remember(store, "red", "green")
+        torn(path, size)
+        disk = FaultyDisk(path.parent, cut_after=at)
+        with contextlib.suppress(PowerCut), Bare(path, disk) as store:
+            store.door.settle()
+        done = len(disk.operations) < at
+        disk.arm()
+        for name, survival in survivals():
+            disk.materialise(where / name, survival)
+            try:
+                check(where / name / "store", history.copy())
+            except (AssertionError, MunimentError, OSError) as error:
+                failures[f"cut after {at}, {name}"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        shutil.rmtree(where)
+        if done:
+            break
+    assert not failures, "\n".join(f"{case}: {what}" for case, what in failures.items())
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, None])
+def test_a_creation_that_is_interrupted_at_any_step_leaves_a_store_or_none(error: int | None, tmp_path: Path) -> None:
+    failures: dict[str, str] = {}
+    at, done = 0, False
+    while not done:
+        at += 1
+        where = tmp_path / str(at)
+        (where / "disk").mkdir(parents=True)
+        disk = FaultyDisk(where / "disk")
+        disk.arm(cut_after=at) if error is None else disk.arm(fault=Fault(at, error, Outcome.NOTHING))
+        returned = False
+        with contextlib.suppress(PowerCut, OSError, MunimentError):
+            make(where / "disk" / "store", disk)
+            returned = True
+        done = len(disk.operations) < at
+        disk.arm()
+        for name, survival in survivals():
+            disk.materialise(where / name, survival)
+            try:
+                check_created(where / name / "store", must_be_there=returned)
+            except (AssertionError, MunimentError, OSError) as found:
+                failures[f"{at}, {name}"] = f"{type(found).__name__}: {str(found).splitlines()[0]}"
+        shutil.rmtree(where)
+    assert not failures, "\n".join(f"{case}: {what}" for case, what in failures.items())
+
+
+def check_created(path: Path, *, must_be_there: bool) -> None:
+    try:
+        find_store(path)
+    except StoreMissing:
+        assert not must_be_there, "a store that was created is there"
+        make(path, HastyDisk())
+    check(path, History())
