@@ -87,7 +87,8 @@ def create_store(path: Path, disk: Disk, now: int) -> StoreFiles:
     files.checkpoints.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open(files.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     disk.sync_directory(path)
-    text = f'# A Muniment store. Do not edit.\nformat = {FORMAT}\nstore_id = "{store_id.hex()}"\ncreated = "{files.created}"\n'
+    lines = ("# A Muniment store. Do not edit.", f"format = {FORMAT}", f'store_id = "{store_id.hex()}"')
+    text = "\n".join((*lines, f'created = "{files.created}"', ""))
     disk.replace_file(path / _TOML, text.encode())
     return files
 

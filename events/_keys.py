@@ -42,6 +42,7 @@ _ROOT_SLOT_BYTES: Final = 4096
 _ROOT_MAGIC: Final = b"MNROOT1\0"
 _ROOT: Final = struct.Struct(">8sQ32s")
 _MOST_PAGES_AHEAD: Final = 64
+_READS: Final = 8
 
 LedgerTombstone = tuple[str, bytes, bytes | None, int, str, bool, int, int]
 """(domain, digest, belief key, form, scope, everyone, rank, record time): a tombstone as the shred ledger keeps it."""
@@ -262,7 +263,8 @@ class KeyTree:
 
     def _load(self) -> tuple[bytes, _Table]:
         # A rotation in another process may remove files between two of our reads: the root says so, and we read again.
-        for _ in range(8):
+        epoch = 0
+        for _ in range(_READS):
             epoch, root = _read_root(self._root_path)
             table = self._newest_table(epoch, root)
             if table is not None:

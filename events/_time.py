@@ -49,9 +49,7 @@ def parse_instant(given: Instant, *, end: bool = False) -> int:
         return _from_datetime(given)
     if isinstance(given, date):
         return _from_date(given, end=end)
-    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
-        raise BadTime(given=given, detail="expected text, a date or a datetime")  # type: ignore[unreachable]  # as above
-    text = given.strip()
+    text = _text(given)
     if match := _EPOCH_NUMBER.match(text):
         return _from_epoch(given, match)
     if _DIGITS_ONLY.match(text):
@@ -89,6 +87,13 @@ def check_interval(start: int, end: int | None) -> None:
     """
     if end is not None and end <= start:
         raise BadTime(given=format_instant(end), detail=f"the interval is empty: it starts at {format_instant(start)}")
+
+
+def _text(given: object) -> str:
+    # Not every caller runs a type checker, and a bare integer is a mistake that must not pass for an instant.
+    if not isinstance(given, str):
+        raise BadTime(given=given, detail="expected text, a date or a datetime")
+    return given.strip()
 
 
 def _from_datetime(moment: datetime) -> int:

@@ -7,7 +7,16 @@ from ._guard import SUPPORTS, Guard, Judged, Question, Verdict, describe_verdict
 from ._handles import Handle, check_actor, rank_of
 from ._keyfile import KeyFile
 from ._policy import Policy, Use
-from ._requests import MemoryRequest, Preparer, Value, check_choice, check_command_id, check_flag, check_list
+from ._requests import (
+    MemoryFields,
+    MemoryRequest,
+    Preparer,
+    Value,
+    check_choice,
+    check_command_id,
+    check_flag,
+    check_list,
+)
 from ._secrets import SecretHit, SecretScanner, StructuredScanner, rule_names
 from ._signing import Signed, Signer, check_public_key, format_signed, parse_signed, sign, verify
 from ._statements import (
@@ -43,6 +52,7 @@ __all__ = [
     "Judged",
     "KeyFile",
     "Lift",
+    "MemoryFields",
     "MemoryRequest",
     "OneOf",
     "PathPrefix",

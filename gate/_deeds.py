@@ -1,9 +1,9 @@
-"""Admission of deeds on what is there: retire, forget, link, quarantine, review, lift. Each returns the event to write."""
+"""Admission of deeds on what is there: retire, forget, link, quarantine. Each returns the event to write."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
@@ -291,8 +291,8 @@ class Deeds:
         for decision in register.decisions.values():
             if decision.erasure is not None:
                 continue
-            body = cast("ActionBody | None", self._state.read_body(decision.place))
-            if body is not None and self._holds(body.action, keys):
+            said = self._state.read_body(decision.place)
+            if isinstance(said, ActionBody) and self._holds(said.action, keys):
                 held.append(decision.slot)
         return sorted(set(held))
 

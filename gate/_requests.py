@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Final, cast
+from typing import Final, TypeAlias, TypedDict, cast
 
 import msgspec
 
@@ -34,7 +34,29 @@ from ._secrets import SecretScanner, mask
 
 _MAX_LABEL: Final = 500
 _MAX_LIST: Final = 1_000
-Value = str | int | float | bool | date | datetime | None
+Value: TypeAlias = str | int | float | bool | date | datetime | None
+
+
+class MemoryFields(TypedDict, total=False):
+    """What a caller may say of a memory beside its content."""
+
+    kind: str | None
+    about: tuple[str, str] | None
+    value: Value
+    many: bool
+    provenance: str
+    importance: float | None
+    applies_when: str | None
+    valid_from: Instant | None
+    valid_to: Instant | None
+    source: str | None
+    derived_from: Sequence[str]
+    links: Sequence[tuple[str, str]]
+    metadata: Mapping[str, object] | None
+    tags: Sequence[str]
+    command_id: str | None
+    supersedes: str | None
+    reason: str | None
 
 
 class MemoryRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,9 +148,13 @@ class Preparer:
             command_id=check_command_id(command_id),
             supersedes=None if supersedes is None else parse_id(supersedes),
             recalled=recalled,
-            **self._digests(body),
+            text_key=b"",
+            belief_key=None,
+            value_key=None,
+            source_key=None,
             payload_key=b"",
         )
+        request = self._with_digests(request)
         return msgspec.structs.replace(request, payload_key=self._payload_key(request))
 
     def digests_of(self, body: MemoryBody) -> tuple[bytes, bytes | None, bytes | None]:
@@ -145,7 +171,7 @@ class Preparer:
         if request.body.subject is not None or body.subject is None:
             return request
         joined = msgspec.structs.replace(request.body, subject=body.subject, attribute=body.attribute)
-        return msgspec.structs.replace(request, body=joined, many=many, **self._digests(joined))
+        return self._with_digests(msgspec.structs.replace(request, body=joined, many=many))
 
     def words(self, text: str | None, what: str, *, required: bool = False) -> str | None:
         """Return a reason or other short text, checked like content."""
@@ -155,10 +181,16 @@ class Preparer:
             return None
         return self._clean(text, what)
 
-    def _digests(self, body: MemoryBody) -> dict[str, bytes | None]:
-        text_key, belief_key, value_key = self.digests_of(body)
-        source_key = None if body.source is None else self._values.source_key(body.source)
-        return {"text_key": text_key, "belief_key": belief_key, "value_key": value_key, "source_key": source_key}
+    def _with_digests(self, request: MemoryRequest) -> MemoryRequest:
+        text_key, belief_key, value_key = self.digests_of(request.body)
+        source = request.body.source
+        return msgspec.structs.replace(
+            request,
+            text_key=text_key,
+            belief_key=belief_key,
+            value_key=value_key,
+            source_key=None if source is None else self._values.source_key(source),
+        )
 
     def _payload_key(self, request: MemoryRequest) -> bytes:
         said = (

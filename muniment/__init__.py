@@ -57,7 +57,7 @@ from ._session import Session
 from ._store import Store
 from ._store import open_store as open  # noqa: A004  # `muniment.open` is the door's name
 from ._user import UserSession
-from ._version import VERSION as __version__
+from ._version import VERSION as __version__  # noqa: N811  # the name that tools look for
 
 __all__ = [
     "Action",

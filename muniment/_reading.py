@@ -1,7 +1,8 @@
-"""The reading half of a session: recall, context, beliefs, history, links, lists and differences, in its scopes only."""
+"""The reading half of a session: recall, context, beliefs, history, links, lists, differences; in its scopes only."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
@@ -71,12 +72,8 @@ class Source(Protocol):
     def refresh(self) -> None: ...
 
 
-class Locked(Protocol):
-    """Something with a mutex; every public call holds it."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, *error: object) -> object: ...
+List = list
+"""`Reading.list` hides the built-in name inside the class."""
 
 
 class Hits(list[Hit]):
@@ -105,7 +102,7 @@ class Filters(NamedTuple):
 class Reading:
     """Reads from one scope and those listed in `reads=`, and from nothing else."""
 
-    def __init__(self, source: Source, mutex: Locked, scope: str, reads: Reads) -> None:
+    def __init__(self, source: Source, mutex: threading.RLock, scope: str, reads: Reads) -> None:
         self._source, self._mutex = source, mutex
         self._scope = parse_scope(scope)
         self._reads = check_reads(reads)
@@ -159,14 +156,14 @@ class Reading:
         self._check_where(filters, scopes)
         words = state.recall.find_words(query, scopes, masks, at.known)
         vector = self._source.dense.query_vector(query, scopes)
-        notes: list[str] = []
+        notes: List[str] = []
         rows: tuple[NDArray[np.int64], NDArray[np.float32]] = (np.zeros(0, np.int64), np.zeros(0, np.float32))
         if vector is None:
             notes.append(self._why_no_vectors(scopes))
         else:
             rows = state.recall.find_meaning(vector, scopes, masks, at.known, max(_DEPTH, 4 * k))
         views = Views(state)
-        hits: list[Hit] = []
+        hits: List[Hit] = []
         for fused in fuse(words, rows)[:k]:
             memory = state.register.memories[state.recall.locate(fused.row, scopes)]
             hits.append(views.hit(memory, at, fused))
@@ -231,7 +228,7 @@ class Reading:
         *,
         valid_at: Instant | None = None,
         known_at: KnownAt | None = None,
-    ) -> list[BeliefView]:
+    ) -> List[BeliefView]:
         """Return the current value of one key, or of every key, with what disputes it; both times default to now."""
         if about is not None and (isinstance(about, str) or len(about) != 2):
             raise BadArgument(argument="about", detail="expected (subject, attribute)")
@@ -262,7 +259,7 @@ class Reading:
             at = self._point(valid_at, known_at)
             return Views(self._source.state).record(self._find(id, at.known), at)
 
-    def history(self, id: str, *, known_at: KnownAt | None = None) -> list[Record]:  # noqa: A002
+    def history(self, id: str, *, known_at: KnownAt | None = None) -> List[Record]:  # noqa: A002
         """Return every version in the chain of supersessions that the memory stands in, the oldest first."""
         with self._mutex:
             self._source.refresh()
@@ -278,7 +275,7 @@ class Reading:
         limit: int = 100,
         status: Collection[str] | None = None,
         known_at: KnownAt | None = None,
-    ) -> list[Record]:
+    ) -> List[Record]:
         """Return memories in the order they were recorded, erased ones left out; `after` is the last id of a page."""
         check_count(limit, "limit", MAX_LIST)
         wanted = None if kinds is None else _kinds(kinds)
@@ -288,7 +285,7 @@ class Reading:
             at = self._point(None, known_at)
             start = 0 if after is None else self._find(after, at.known).seq
             views = Views(self._source.state)
-            found: list[Record] = []
+            found: List[Record] = []
             for memory in self._memories(at.known):
                 if memory.seq <= start or memory.erasure is not None:
                     continue
@@ -310,7 +307,7 @@ class Reading:
         depth: int = 1,
         valid_at: Instant | None = None,
         known_at: KnownAt | None = None,
-    ) -> list[LinkView]:
+    ) -> List[LinkView]:
         """Return the links around a memory, up to `depth` hops; each hop obeys the same scopes and the same point."""
         check_count(depth, "depth", MAX_DEPTH)
         with self._mutex:
@@ -318,7 +315,7 @@ class Reading:
             at = self._point(valid_at, known_at)
             return self._links(self._find(id, at.known), depth, at)
 
-    def diff(self, since: KnownAt, until: KnownAt | None = None) -> list[Change]:
+    def diff(self, since: KnownAt, until: KnownAt | None = None) -> List[Change]:
         """Return what changed between two moments: added, revised, retired, forgotten."""
         with self._mutex:
             self._source.refresh()
@@ -331,8 +328,8 @@ class Reading:
             self._source.refresh()
             at = self._point(None, None)
             state, views = self._source.state, Views(self._source.state)
-            by_status: dict[str, list[Record]] = {"disputed": [], "pending": []}
-            by_kind: dict[str, list[Record]] = {"constraint": [], "commitment": []}
+            by_status: dict[str, List[Record]] = {"disputed": [], "pending": []}
+            by_kind: dict[str, List[Record]] = {"constraint": [], "commitment": []}
             for memory in self._memories(at.known):
                 standing = state.standing(memory, valid_at=at.valid_at, known=at.known)
                 if standing.status.value in by_status:
@@ -356,10 +353,10 @@ class Reading:
     def _point(self, valid_at: Instant | None, known_at: KnownAt | None) -> Point:
         return point(self._source.state.register, self._source.now(), valid_at, known_at)
 
-    def _scopes(self) -> list[str]:
+    def _scopes(self) -> List[str]:
         return expand_reads(self._scope, self._reads, self._source.state.register.scopes)
 
-    def _memories(self, known: int) -> list[Memory]:
+    def _memories(self, known: int) -> List[Memory]:
         register = self._source.state.register
         found = [memory for scope in self._scopes() for memory in register.in_scope(scope, known)]
         return sorted(found, key=lambda memory: memory.seq)
@@ -381,7 +378,7 @@ class Reading:
             raise NotFound(id=prefix)
         return found[0]
 
-    def _chain(self, memory: Memory, known: int) -> list[Memory]:
+    def _chain(self, memory: Memory, known: int) -> List[Memory]:
         register = self._source.state.register
         found = {memory.id: memory}
         todo = [memory]
@@ -396,12 +393,12 @@ class Reading:
                     todo.append(other)
         return sorted(found.values(), key=lambda m: m.seq)
 
-    def _links(self, start: Memory, depth: int, at: Point) -> list[LinkView]:
+    def _links(self, start: Memory, depth: int, at: Point) -> List[LinkView]:
         register, scopes = self._source.state.register, set(self._scopes())
         found: dict[tuple[str, str, str], LinkView] = {}
         seen, edge = {start.id}, [start]
         for hop in range(1, depth + 1):
-            following: list[Memory] = []
+            following: List[Memory] = []
             for memory in edge:
                 for view, other in self._links_of(memory, hop, at):
                     neighbour = register.memories.get(other)
@@ -414,9 +411,9 @@ class Reading:
             edge = following
         return list(found.values())
 
-    def _links_of(self, memory: Memory, hop: int, at: Point) -> list[tuple[LinkView, bytes]]:
+    def _links_of(self, memory: Memory, hop: int, at: Point) -> List[tuple[LinkView, bytes]]:
         register, envelope = self._source.state.register, memory.envelope
-        edges: list[tuple[bytes, bytes, str, int, int | None, int]] = []
+        edges: List[tuple[bytes, bytes, str, int, int | None, int]] = []
         for link in register.links_at.get(memory.id, ()):
             if not link.seq <= at.known < link.ended_seq or not link.valid_from <= at.valid_at:
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Unpack, cast
 
 import msgspec
 
@@ -30,6 +30,7 @@ from muniment.gate import (
     Erasing,
     Existing,
     Handle,
+    MemoryFields,
     MemoryRequest,
     Use,
     Value,
@@ -385,20 +386,18 @@ class Session(Reading):
         if command_id is not None:
             fields["command_id"] = f"{command_id}/{index}"
         content = fields.pop("content")
-        return self._request(cast("str", content), fields)
+        # What a mapping holds was typed by nobody: the preparer checks every argument.
+        return self._request(cast("str", content), cast("MemoryFields", fields))
 
-    def _request(self, content: str, fields: dict[str, object]) -> MemoryRequest:
-        fields.setdefault("kind", "note")
-        request = self._engine.preparer.memory(
-            self._handle(), content, recalled=self._recalled, **cast("dict[str, str]", fields)
-        )
+    def _request(self, content: str, fields: MemoryFields) -> MemoryRequest:
+        request = self._engine.preparer.memory(self._handle(), content, recalled=self._recalled, **fields)
         return self._signed(request)
 
     def _signed(self, request: MemoryRequest) -> MemoryRequest:
         """Return the request as the speaker vouches for it; only a user's session signs."""
         return request
 
-    def _write_memory(self, verb: str, content: str, **fields: object) -> Receipt:
+    def _write_memory(self, verb: str, content: str, **fields: Unpack[MemoryFields]) -> Receipt:
         try:
             request = self._request(content, fields)
         except Refused as error:
@@ -413,8 +412,7 @@ class Session(Reading):
             draft = engine.admission.refusal(self._speaker, verb, error, at)
             return [] if draft is None else [draft]
 
-        with engine.mutex:
-            engine.append(plan)
+        engine.append(plan)
 
     def _write_requests(
         self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
@@ -422,10 +420,12 @@ class Session(Reading):
         engine = self._engine
         outcomes: list[Draft | Existing] = []
         raised: list[Refused] = []
+        prepared = len(refused)
 
         def plan(at: Moment) -> list[Draft]:
             outcomes.clear()
             raised.clear()
+            del refused[prepared:]
             drafts: list[Draft] = []
             for index, request in requests:
                 try:
@@ -444,14 +444,14 @@ class Session(Reading):
                     drafts.append(outcome)
             return drafts
 
+        # Not under the mutex: threads that wait for the same fsync share a frame.
+        engine.append(plan)
+        if raised:
+            raise raised[0]
         with engine.mutex:
-            batch = engine.append(plan)
-            if raised:
-                raise raised[0]
-            written = {} if batch is None else {event.header.id: event for event in batch.events}
-            return BatchReceipt([self._receipt_of(outcome, written) for outcome in outcomes], refused)
+            return BatchReceipt([self._receipt_of(outcome) for outcome in outcomes], refused)
 
-    def _receipt_of(self, outcome: Draft | Existing, written: Mapping[bytes, Event]) -> Receipt:
+    def _receipt_of(self, outcome: Draft | Existing) -> Receipt:
         register = self._engine.state.register
         memory = register.memories[outcome.id]
         status = self._engine.state.standing(memory, valid_at=self._engine.now()).status

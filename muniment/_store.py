@@ -12,6 +12,7 @@ from typing import Final
 from muniment.events import (
     STORE_SCOPE,
     BadArgument,
+    BadTime,
     Disk,
     Draft,
     EnrolDenied,
@@ -240,6 +241,8 @@ class Store:
             leave_out = self._leaves(without) if without else None
         reader = self._engine.reader()
         state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
+        if self._engine.rolled_back:
+            state.erase_shredded(self._engine.keys.shredded, seq=state.seq, recorded_at=instant)
         dense = Dense(
             state.recall,
             self._engine.files.projections,
@@ -256,7 +259,9 @@ class Store:
 
     def _moment(self, to: KnownAt) -> tuple[int | None, int | None, int]:
         register = self._engine.state.register
-        if isinstance(to, int) and not isinstance(to, bool):
+        if isinstance(to, bool):
+            raise BadTime(given=to, detail="expected an instant or a sequence number")
+        if isinstance(to, int):
             seq, instant = known_seq(register, to)
             return seq, None, instant
         if isinstance(to, str) and (match := _BACK.match(to.strip())):
@@ -348,6 +353,7 @@ class Store:
                 "key_epoch": engine.keys.epoch,
                 "bytes": size,
                 "model": engine.dense.model_id,
+                "rolled_back": self._engine.rolled_back,
                 "torn": [list(t[:3]) for t in engine.door.torn],
                 "warning": self.warning,
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TypedDict
 
 import msgspec
 
@@ -60,6 +61,25 @@ from ._erasing import dry_receipt, erasure_receipt
 from ._reading import Reads
 from ._session import Session
 from ._submit import Submitter
+
+
+class _Said(TypedDict):
+    """What every signed statement says."""
+
+    store: str
+    principal: str
+    signed_at: int
+    nonce: str
+
+
+class _Speaker(TypedDict):
+    """What every envelope takes from its speaker."""
+
+    scope: str
+    actor: str
+    origin: str
+    rank: int
+    principal: str | None
 
 
 class UserSession(Session):
@@ -207,7 +227,8 @@ class UserSession(Session):
                 for memory in engine.state.register.rows.get(self.scope, []):
                     if memory.erasure is None:
                         engine.deeds.check_may_forget(self._speaker, memory)
-                fields = self._envelope() | {"scope": STORE_SCOPE}
+                fields = self._envelope()
+                fields["scope"] = STORE_SCOPE
                 slots = engine.slots_of_scope(self.scope)
                 envelope = Forgotten(
                     **fields, targets=(), tombstones=(), everyone=True, reason=words, key_epoch=at.key_epoch,
@@ -245,17 +266,15 @@ class UserSession(Session):
             raise SignatureInvalid(detail="this session speaks for no principal")
         return self._speaker.principal
 
-    def _common(self, now: int | None = None) -> dict[str, object]:
-        at = self._engine.now() if now is None else now
-        fields: dict[str, object] = {
+    def _common(self, now: int | None = None) -> _Said:
+        return {
             "store": self._engine.files.store_id.hex(),
             "principal": self._principal(),
-            "signed_at": at,
+            "signed_at": self._engine.now() if now is None else now,
             "nonce": new_nonce(),
         }
-        return fields
 
-    def _envelope(self) -> dict[str, object]:
+    def _envelope(self) -> _Speaker:
         speaker = self._speaker
         return {
             "scope": speaker.scope,

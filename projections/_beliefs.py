@@ -90,7 +90,7 @@ class Beliefs:
 
     def mask(self, scope: str, *, valid_at: int, known: int, statuses: Collection[Status] = LIVE) -> NDArray[np.bool_]:
         """Return, for each row of a scope, whether it may be offered at the point."""
-        present = known >= self.register.seq and valid_at >= self._now and set(statuses) == LIVE
+        present = known >= self.register.seq and valid_at >= self._now and not LIVE.symmetric_difference(statuses)
         if not present:
             return self._mask_by_asking(scope, valid_at, known, statuses)
         self._advance(valid_at)

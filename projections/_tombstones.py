@@ -159,7 +159,7 @@ class Tombstones:
                     event,
                     envelope.actor,
                     "forgotten before an older log was put back",
-                )  # fmt: skip
+                )
             )
 
     def _drop_scope(self, scope: str, seq: int) -> None:
