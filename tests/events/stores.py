@@ -62,8 +62,8 @@ class Bare:
         self.register = Register()
         self.keys = KeyTree(files.root_key, files.keys, self.disk)
         self.sealer = Sealer(files.store_id, self.keys)
-        self.log = Log(files.log, files.store_id, self.disk, read_only=read_only)
-        self.lock = WriterLock(files.lock)
+        self.lock = WriterLock(files.lock, files.log)
+        self.log = Log(files.log, files.store_id, self.disk, lock=self.lock, read_only=read_only)
         self.door = Door(
             log=self.log,
             keys=self.keys,

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +28,6 @@ from muniment.events._log import _slots_named
 
 from .faults import (
     ChanceSurvives,
-    EverythingSurvives,
     Fault,
     FaultyDisk,
     HastyDisk,
@@ -37,7 +38,6 @@ from .faults import (
 )
 from .stores import Bare, contents, fresh_ids, make
 
-SEEDS = range(2)
 
 
 class History:
@@ -79,8 +79,9 @@ class History:
 Scenario = Callable[[Path, Disk, History], None]
 
 
-def check(path: Path, history: History) -> None:
+def check(path: Path, told: History) -> None:
     """Hold a store that was left somehow to what callers were told."""
+    history = told.copy()
     with Bare(path, HastyDisk()) as store:
         store.door.settle()
         check_promises(store, history)
@@ -93,10 +94,7 @@ def check(path: Path, history: History) -> None:
         check_promises(store, history)
         history.forget(store, *more)
         check_promises(store, history)
-    with Bare(path, HastyDisk()) as store:
-        store.door.settle()
-        check_promises(store, history)
-        check_at_rest(path, history)
+    check_at_rest(path, history)
 
 
 def check_promises(store: Bare, history: History) -> None:
@@ -107,9 +105,11 @@ def check_promises(store: Bare, history: History) -> None:
         assert done in (set(), targets), "a forget is whole or absent"
         forgotten |= done
     for one, text in history.kept.items():
-        assert (None if one in forgotten else text) == found[one], "what was acknowledged is there, with its key"
+        assert (None if one in forgotten else text) == found.get(one, "nothing"), (
+            "what was acknowledged is there, with its key"
+        )
     for one in history.gone:
-        assert found[one] is None, "a forget that returned is final"
+        assert found.get(one, "nothing") is None, "a forget that returned is final"
     seen: dict[Id, str] = {}
     for batch in history.batches_in_doubt:
         visible = {one: text for one, text in batch.items() if one in found}
@@ -183,9 +183,9 @@ def chunk_keys(path: Path, disk: Disk, history: History) -> None:
 def carrying_on(path: Path, disk: Disk, history: History) -> None:
     """Whatever fails, the next call is made all the same, by a process that opens the store anew."""
     calls = 0
-    while calls < 9:
+    while calls < 6:
         with contextlib.suppress(OSError, MunimentError), Bare(path, disk) as store:
-            while calls < 9:
+            while calls < 6:
                 calls += 1
                 if calls % 3:
                     history.remember(store, f"text {calls}", "and another")
@@ -265,35 +265,47 @@ def cases(scenario: Scenario, where: Path) -> Iterator[Case]:
             yield Case(scenario, at, operation, Fault(at, error, outcome))
 
 
-def survivals() -> Iterator[tuple[str, Survival]]:
-    yield "killed", EverythingSurvives()
-    yield "synced only", NothingSurvives()
-    for seed in SEEDS:
-        yield f"journal, seed {seed}", ChanceSurvives(seed, ordered=True)
-        yield f"chance, seed {seed}", ChanceSurvives(seed, ordered=False)
+def images(disk: FaultyDisk, live: Path, where: Path) -> Iterator[tuple[str, Path]]:
+    """Yield what the next process finds: the files as they are, or what a power cut leaves of them."""
+    shutil.copytree(live, where / "killed")
+    yield "killed", where / "killed"
+    seed = zlib.crc32(live.parent.name.encode())
+    survivals: dict[str, Survival] = {
+        "nothing but the synced": NothingSurvives(),
+        f"journal-{seed}": ChanceSurvives(seed, ordered=True),
+        f"chance-{seed}": ChanceSurvives(seed, ordered=False),
+    }
+    for name, survival in survivals.items():
+        disk.materialise(where / name, survival)
+        yield name, where / name
+
+
+def failures_of(disk: FaultyDisk, live: Path, what: Callable[..., None], *told: object) -> Iterator[str]:
+    for name, image in images(disk, live, live.parent):
+        try:
+            what(image / "store", *told)
+        except (AssertionError, MunimentError, OSError) as error:
+            yield f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}"
+        shutil.rmtree(image)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_i10_acknowledged_means_kept_whatever_fails_at_any_step(scenario: Scenario, tmp_path: Path) -> None:
-    failures: dict[str, str] = {}
+    failures: list[str] = []
     for case in cases(scenario, tmp_path):
-        where = tmp_path / str(case)
-        _, disk, history = run_with(case, where)
-        for name, survival in survivals():
-            image = where / name
-            disk.materialise(image, survival)
-            try:
-                check(image / "store", history.copy())
-            except (AssertionError, MunimentError, OSError) as error:
-                failures[f"{case}, {name}"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-            shutil.rmtree(image)
-        shutil.rmtree(where)
-    assert not failures, "\n".join(f"{case}: {what}" for case, what in failures.items())
+        path, disk, history = run_with(case, tmp_path / str(case))
+        failures += [
+            f"{case}, {failure}"
+            for failure in failures_of(disk, path.parent, check, history)
+        ]
+        shutil.rmtree(tmp_path / str(case))
+    assert not failures, "\n".join(failures)
 
 
 def torn(path: Path, size: int) -> None:
     """Append to the log what a commit of two memories leaves that was cut after some of its bytes."""
     with Bare(path, HastyDisk()) as store:
+        store.door.settle()
         before = store.log.head.offset
         store.remember("never acknowledged", "nor this " * 60)
         end = store.log.head.offset
@@ -305,12 +317,9 @@ def torn(path: Path, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 40, 300, 700])
 def test_recovery_that_is_interrupted_at_any_step_is_done_by_the_next_one(size: int, tmp_path: Path) -> None:
-    failures: dict[str, str] = {}
-    at = 0
-    while True:
-        at += 1
-        where = tmp_path / str(at)
-        path, disk = prepared(where)
+    failures: list[str] = []
+    for at in itertools.count(1):
+        path, _ = prepared(tmp_path / str(at))
         history = History()
         with Bare(path, HastyDisk()) as store:
             history.remember(store, "red", "green")
@@ -318,47 +327,41 @@ def test_recovery_that_is_interrupted_at_any_step_is_done_by_the_next_one(size: 
         disk = FaultyDisk(path.parent, cut_after=at)
         with contextlib.suppress(PowerCut), Bare(path, disk) as store:
             store.door.settle()
-        done = len(disk.operations) < at
-        disk.arm()
-        for name, survival in survivals():
-            disk.materialise(where / name, survival)
-            try:
-                check(where / name / "store", history.copy())
-            except (AssertionError, MunimentError, OSError) as error:
-                failures[f"cut after {at}, {name}"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        shutil.rmtree(where)
-        if done:
+        reached = len(disk.operations)
+        failures += [
+            f"cut after {at}, {failure}"
+            for failure in failures_of(disk, path.parent, check, history)
+        ]
+        if reached < at:
             break
-    assert not failures, "\n".join(f"{case}: {what}" for case, what in failures.items())
+    assert not failures, "\n".join(failures)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, None])
 def test_a_creation_that_is_interrupted_at_any_step_leaves_a_store_or_none(error: int | None, tmp_path: Path) -> None:
-    failures: dict[str, str] = {}
-    at, done = 0, False
-    while not done:
-        at += 1
-        where = tmp_path / str(at)
-        (where / "disk").mkdir(parents=True)
-        disk = FaultyDisk(where / "disk")
-        disk.arm(cut_after=at) if error is None else disk.arm(fault=Fault(at, error, Outcome.NOTHING))
+    failures: list[str] = []
+    for at in itertools.count(1):
+        root = tmp_path / str(at) / "disk"
+        root.mkdir(parents=True)
+        disk = FaultyDisk(root)
+        disk.arm(
+            fault=None if error is None else Fault(at, error, Outcome.NOTHING), cut_after=at if error is None else None
+        )
         returned = False
         with contextlib.suppress(PowerCut, OSError, MunimentError):
-            make(where / "disk" / "store", disk)
+            make(root / "store", disk)
             returned = True
-        done = len(disk.operations) < at
-        disk.arm()
-        for name, survival in survivals():
-            disk.materialise(where / name, survival)
-            try:
-                check_created(where / name / "store", must_be_there=returned)
-            except (AssertionError, MunimentError, OSError) as found:
-                failures[f"{at}, {name}"] = f"{type(found).__name__}: {str(found).splitlines()[0]}"
-        shutil.rmtree(where)
-    assert not failures, "\n".join(f"{case}: {what}" for case, what in failures.items())
+        reached = len(disk.operations)
+        failures += [
+            f"{at}, {failure}"
+            for failure in failures_of(disk, root, check_created, returned)
+        ]
+        if reached < at:
+            break
+    assert not failures, "\n".join(failures)
 
 
-def check_created(path: Path, *, must_be_there: bool) -> None:
+def check_created(path: Path, must_be_there: bool) -> None:
     try:
         find_store(path)
     except StoreMissing:
