@@ -197,14 +197,18 @@ class Door:
         self._log.complete()
         for batch in self._reader.read_new():
             self._show(batch)
-        torn = self._log.recover()
+        self._finish_erasures()
+        torn = self._log.recover(self._condemn_torn)
         if torn is not None:
             self.torn.append(torn)
-            if torn.slots:
-                self._keys.reload()
-                self._keys.reserve(max(torn.slots) + 1)
-                self._keys.shred(torn.slots)
-        self._finish_erasures()
+
+    def _condemn_torn(self, slots: frozenset[int]) -> None:
+        self._keys.reload()
+        live = slots - self._keys.shredded
+        if live:
+            self._keys.reserve(max(live) + 1)
+            self._keys.shred(live)
+            self._sealer.forget_ciphers()
 
     def _show(self, batch: Batch) -> None:
         for follower in self._followers:

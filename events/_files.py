@@ -71,10 +71,10 @@ def create_store(path: Path, disk: Disk, now: int) -> StoreFiles:
         StoreUnsafe: it is on a network file system.
     """
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_directory(path, disk)
     except OSError as error:
         raise_typed(error, path, "the store")
-    foreign = sorted(p.name for p in path.iterdir() if p.name not in _LEFTOVERS)
+    foreign = sorted(p.name for p in path.iterdir() if p.name not in _LEFTOVERS and not _is_unfinished_toml(p))
     if foreign:
         raise BadArgument(argument="path", detail=f"`{path}` holds other files, among them `{foreign[0]}`")
     warning = check_file_system(path)
@@ -115,6 +115,20 @@ def find_store(path: Path) -> StoreFiles:
     return StoreFiles(path, store_id, created, check_file_system(path))
 
 
+def _make_directory(path: Path, disk: Disk) -> None:
+    # Also when it was there: an interrupted creation may have made it without its name being durable.
+    missing = [path]
+    while not missing[-1].parent.exists():
+        missing.append(missing[-1].parent)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for made in reversed(missing):
+        disk.sync_directory(made.parent)
+
+
+def _is_unfinished_toml(path: Path) -> bool:
+    return path.name.startswith(f".{_TOML}.")
+
+
 def _remove_unfinished(path: Path) -> None:
     # Without muniment.toml and with an empty log, what lies about is an interrupted creation. A log with events in it
     # is somebody's memory, whatever became of the file that names it.
@@ -126,3 +140,6 @@ def _remove_unfinished(path: Path) -> None:
             for file in directory.iterdir():
                 file.unlink()
     (path / "root.key").unlink(missing_ok=True)
+    for file in path.iterdir():
+        if _is_unfinished_toml(file):
+            file.unlink()

@@ -23,11 +23,12 @@ from __future__ import annotations
 import itertools
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+from blake3 import blake3
 
 from ._codec import (
     DIGEST_BYTES,
@@ -127,6 +128,7 @@ class Log:
         """Read the log from its start. Without a lock nobody else may write: for copies, and for creation."""
         self._directory, self._log_id, self._disk, self._read_only = directory, log_id, disk, read_only
         self._lock, self._segment_bytes = lock, segment_bytes
+        self._prefix = f"{directory}{os.sep}"
         self._fds: dict[int, int] = {}
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
@@ -193,7 +195,7 @@ class Log:
         """Tell, by two system calls, whether there are bytes after the head."""
         if self._readable_size(self._fd(self.head.segment)) > self.head.offset:
             return True
-        return self.head.seq >= self.head.segment and self._path(self.head.seq + 1).exists()
+        return self._has_next_segment()
 
     def bytes_after_head(self) -> int:
         """Return how many bytes of the segment lie after the head."""
@@ -234,11 +236,12 @@ class Log:
             self._rewrite(mark)
             self._clear_mark()
 
-    def recover(self) -> TornTail | None:
+    def recover(self, condemn: Callable[[frozenset[int]], None]) -> TornTail | None:
         """
         Set aside the remains of an unfinished commit after the head, and return what they were.
 
-        Called by the holder of the lock, after `complete` and after reading everything that is whole.
+        Called by the holder of the lock, after `complete` and after reading everything that is whole. `condemn` is
+        given the key slots that the remains name, and destroys their keys.
 
         Raises:
             LogCorrupt: the bytes after the head are not the remains of an unfinished commit.
@@ -250,12 +253,16 @@ class Log:
         if size <= self.head.offset:
             return None
         data = os.pread(fd, size - self.head.offset, self.head.offset)
-        name = f"{self.head.segment:016d}.torn-{self.head.offset}-{os.urandom(4).hex()}"
+        # The same name and bytes each time: a recovery that was interrupted is simply done again.
+        name = f"{self.head.segment:016d}.torn-{self.head.offset}-{blake3(data).hexdigest(4)}"
+        torn = TornTail(self.head.seq + 1, len(data), name, _slots_named(data, self.head.next_slot))
         self._disk.write_file(self._directory / name, data)
+        self._disk.sync_directory(self._directory)
+        # Before the cut: after it, nobody would know that these slots were used, and give them to others.
+        condemn(torn.slots)
         self._disk.truncate(fd, self.head.offset)
         self._disk.sync(fd)
-        self._disk.sync_directory(self._directory)
-        return TornTail(self.head.seq + 1, len(data), name, _slots_named(data, self.head.next_slot))
+        return torn
 
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""
@@ -311,9 +318,14 @@ class Log:
             return min(size, mark.offset)
         return size
 
+    def _has_next_segment(self) -> bool:
+        # Asked on every read and every write: no Path objects.
+        following = self.head.seq + 1
+        return following > self.head.segment and os.path.exists(f"{self._prefix}{following:016d}{_SUFFIX}")
+
     def _enter_next_segment(self) -> bool:
         head = self.head
-        if head.seq < head.segment or not self._path(head.seq + 1).exists():
+        if not self._has_next_segment():
             return False
         try:
             log_id, first_seq, before = parse_segment_header(

@@ -216,6 +216,7 @@ class Engine:
                 self._closed = True
                 self.log.close()
                 self.lock.close()
+                self.keys.close()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""
@@ -223,6 +224,7 @@ class Engine:
             self._closed = True
             self.log.close()
             self.lock.close()
+            self.keys.close()
 
     def rebuild(self) -> None:
         """Drop what is in memory and on disk of the projections, and fold the log again."""

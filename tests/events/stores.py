@@ -88,6 +88,7 @@ class Bare:
         """Release the descriptors."""
         self.log.close()
         self.lock.close()
+        self.keys.close()
 
     def remember(
         self, *texts: str, scope: str = "acme", ids: Sequence[Id] | None = None, slot: int | None = None

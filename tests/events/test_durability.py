@@ -39,7 +39,6 @@ from .faults import (
 from .stores import Bare, contents, fresh_ids, make
 
 
-
 class History:
     """What callers were told: what is kept, what is gone, and what is in doubt because a call did not return."""
 
@@ -294,10 +293,7 @@ def test_i10_acknowledged_means_kept_whatever_fails_at_any_step(scenario: Scenar
     failures: list[str] = []
     for case in cases(scenario, tmp_path):
         path, disk, history = run_with(case, tmp_path / str(case))
-        failures += [
-            f"{case}, {failure}"
-            for failure in failures_of(disk, path.parent, check, history)
-        ]
+        failures += [f"{case}, {failure}" for failure in failures_of(disk, path.parent, check, history)]
         shutil.rmtree(tmp_path / str(case))
     assert not failures, "\n".join(failures)
 
@@ -328,10 +324,7 @@ def test_recovery_that_is_interrupted_at_any_step_is_done_by_the_next_one(size: 
         with contextlib.suppress(PowerCut), Bare(path, disk) as store:
             store.door.settle()
         reached = len(disk.operations)
-        failures += [
-            f"cut after {at}, {failure}"
-            for failure in failures_of(disk, path.parent, check, history)
-        ]
+        failures += [f"cut after {at}, {failure}" for failure in failures_of(disk, path.parent, check, history)]
         if reached < at:
             break
     assert not failures, "\n".join(failures)
@@ -352,10 +345,7 @@ def test_a_creation_that_is_interrupted_at_any_step_leaves_a_store_or_none(error
             make(root / "store", disk)
             returned = True
         reached = len(disk.operations)
-        failures += [
-            f"{at}, {failure}"
-            for failure in failures_of(disk, root, check_created, returned)
-        ]
+        failures += [f"{at}, {failure}" for failure in failures_of(disk, root, check_created, returned)]
         if reached < at:
             break
     assert not failures, "\n".join(failures)
