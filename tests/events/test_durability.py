@@ -255,13 +255,19 @@ def count_operations(scenario: Scenario, where: Path) -> list[str]:
 def cases(scenario: Scenario, where: Path) -> Iterator[Case]:
     for at, operation in enumerate(count_operations(scenario, where / "count"), 1):
         yield Case(scenario, at, operation, None)
-        for error, outcome in (
-            (errno.ENOSPC, Outcome.NOTHING),
-            (errno.ENOSPC, Outcome.HALF),
-            (errno.EIO, Outcome.NOTHING),
-            (errno.EIO, Outcome.ALL),
-        ):
+        for error, outcome in faults_of(operation):
             yield Case(scenario, at, operation, Fault(at, error, outcome))
+
+
+def faults_of(operation: str) -> Iterator[tuple[int, Outcome]]:
+    yield errno.EIO, Outcome.ALL
+    match operation:
+        case "write" | "overwrite":
+            yield errno.ENOSPC, Outcome.HALF
+        case "sync":
+            yield errno.EIO, Outcome.NOTHING
+        case _:
+            yield errno.ENOSPC, Outcome.NOTHING
 
 
 def images(disk: FaultyDisk, live: Path, where: Path) -> Iterator[tuple[str, Path]]:
