@@ -16,6 +16,7 @@ from ._codec import FORMAT, SEGMENT_HEADER_BYTES
 from ._disk import Disk, check_file_system, raise_typed
 from ._errors import BadArgument, StoreMissing, StoreNewer
 from ._keys import KeyTree
+from ._lock import MARK_BYTES
 from ._log import Log
 from ._time import format_instant
 
@@ -85,7 +86,8 @@ def create_store(path: Path, disk: Disk, now: int) -> StoreFiles:
     KeyTree.create(files.root_key, files.keys, disk)
     files.projections.mkdir(mode=0o700, exist_ok=True)
     files.checkpoints.mkdir(mode=0o700, exist_ok=True)
-    os.close(os.open(files.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    # With room for the mark: on a full disk there would be none later, and forgetting must work there.
+    disk.write_file(files.lock, bytes(MARK_BYTES))
     disk.sync_directory(path)
     lines = ("# A Muniment store. Do not edit.", f"format = {FORMAT}", f'store_id = "{store_id.hex()}"')
     text = "\n".join((*lines, f'created = "{files.created}"', ""))

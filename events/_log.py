@@ -132,6 +132,7 @@ class Log:
         self._fds: dict[int, int] = {}
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
+        self._is_last_known = False
         self.damage: LogCorrupt | None = None
         self.head = self.start
 
@@ -184,7 +185,10 @@ class Log:
                     break
                 yield located
                 at += located.frame.size
-            if self.damage or at < len(data) or not self._enter_next_segment():
+            whole = self.damage is None and at == len(data)
+            if whole and self._enter_next_segment():
+                continue
+            if self.damage or not self._must_go_on(self.head.offset + len(data) - at, whole=whole):
                 return
 
     def read_at(self, where: Location) -> bytes:
@@ -322,6 +326,21 @@ class Log:
         # Asked on every read and every write: no Path objects.
         following = self.head.seq + 1
         return following > self.head.segment and os.path.exists(f"{self._prefix}{following:016d}{_SUFFIX}")
+
+    def _must_go_on(self, size: int, *, whole: bool) -> bool:
+        # Where reading stops must be the last segment. A reader may stop while a writer appends and rolls, so when
+        # there is a later one, this one is looked at again: it is final now, and lacks nothing. Listing is slow, so a
+        # whole end is believed but for the first time.
+        if whole and self._is_last_known:
+            return False
+        head = self.head
+        if not any(int(path.stem) > head.segment for path in self.segments()):
+            self._is_last_known = True
+            return False
+        if self._readable_size(self._fd(head.segment)) > size or (whole and self._has_next_segment()):
+            return True
+        self.damage = self._corrupt("the segment ends before the next one begins")
+        return False
 
     def _enter_next_segment(self) -> bool:
         head = self.head

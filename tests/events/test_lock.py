@@ -133,7 +133,24 @@ def test_the_mark_outlives_its_holder(tmp_path: Path) -> None:
     again.close()
 
 
-@pytest.mark.parametrize("data", [b"", b"pid 17", bytes(24), b"x" * 24, b"MNMARK1\0"])
+def test_i10_a_mark_of_another_boot_or_another_file_says_nothing(tmp_path: Path) -> None:
+    lock = lock_in(tmp_path)
+    with lock.hold():
+        lock.set_mark(Mark(1, 130))
+    lock.close()
+    data = (tmp_path / "lock").read_bytes()
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "lock").write_bytes(data)
+    copy = lock_in(tmp_path / "copy")
+    assert copy.mark() is None
+    copy.close()
+    (tmp_path / "lock").write_bytes(data[:24] + bytes(16) + data[40:])
+    lock = lock_in(tmp_path)
+    assert lock.mark() is None
+    lock.close()
+
+
+@pytest.mark.parametrize("data", [b"", b"pid 17", bytes(48), b"x" * 48, b"MNMARK1\0"])
 def test_what_is_no_mark_is_not_taken_for_one(data: bytes, tmp_path: Path) -> None:
     lock = lock_in(tmp_path)
     (tmp_path / "lock").write_bytes(data)
