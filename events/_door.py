@@ -146,7 +146,6 @@ class Door:
                 self._take_over()
             while not ticket.done:
                 self._commit_group()
-                self._finish_erasures()
 
     def _commit_group(self) -> None:
         now = max(self._clock(), self._log.head.recorded_at + 1)
@@ -220,6 +219,8 @@ class Door:
     def _commit(self, group: Sequence[_Ticket], drafts: list[Draft], now: int) -> None:
         try:
             batch = self._write(drafts, now) if any(ticket.planned for ticket in group) else None
+            # Before anyone is told: whoever asked for a forget may be another thread than this one.
+            self._finish_erasures()
         except BaseException as error:
             for ticket in group:
                 ticket.fail(error)
