@@ -10,7 +10,7 @@ import shutil
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -46,8 +46,9 @@ class StrikingDisk(Disk):
     def __init__(self, at: int, strike: str) -> None:
         self._left, self._strike = at, strike
 
+    # Struck after the operation as well when half of it was asked for: only writes have halves.
     @contextmanager
-    def _count(self) -> Iterator[bool]:
+    def _count(self) -> Generator[bool]:
         self._left -= 1
         struck = self._left == 0
         if struck and self._strike == "kill-before":
@@ -138,14 +139,14 @@ def run(args: argparse.Namespace) -> dict[str, object]:
                 shutil.copytree(template, where / "store")
                 kind, found = _one(where, seed, processes)
                 counts[kind] += 1
-                counts.update(promise for promise, _ in found)
-                broken += [
-                    {"seed": seed, "processes": processes, "fault": kind, "promise": promise, "what": what}
-                    for promise, what in found
-                ]
+                for promise, what in found:
+                    counts[promise] += 1
+                    broken.append(
+                        {"seed": seed, "processes": processes, "fault": kind, "promise": promise, "what": what}
+                    )
                 shutil.rmtree(where)
-            faults = {kind: counts[kind] for kind in (*STRIKES, "power-cut", "none")}
-            rows.append({"processes": processes, **faults, **{promise: counts[promise] for promise in PROMISES}})
+            row: dict[str, object] = {"processes": processes}
+            rows.append(row | {name: counts[name] for name in (*STRIKES, "power-cut", "none", *PROMISES)})
     return {
         "ok": not broken,
         "first_seed": args.seed,
