@@ -6,6 +6,7 @@ from ._bundle import Projections
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
+from ._graph import Graph
 from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
 from ._register import Register
 from ._state import (
@@ -53,6 +54,7 @@ __all__ = [
     "Fate",
     "FateKind",
     "Fused",
+    "Graph",
     "Link",
     "Mask",
     "Memory",

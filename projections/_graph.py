@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable
 from typing import Final, cast
+
+import duckdb
+
+from muniment.events import QueryTooLarge
 
 from ._bundle import Projections
 from ._graph_rows import (
@@ -27,7 +30,7 @@ from ._graph_rows import (
     tombstone_columns,
 )
 from ._graph_schema import CHANGES, NEIGHBOURHOOD, STANDING, TABLES, VIEWS
-from ._sandbox import Row, open_database, run_select, typed_errors
+from ._sandbox import Row, open_database, run_select
 from ._state import FAR_FUTURE, Fate, Link, Memory
 
 Scopes = frozenset[str] | None
@@ -77,7 +80,7 @@ class Graph:
 
     def fill(self, *, valid_at: int, known: int, scopes: Scopes) -> None:
         """Bring the scopes' database up to the projections, and to the point."""
-        with self.lock, typed_errors():
+        with self.lock:
             database = self._filled.pop(scopes, None)
             if database is not None and database.is_outdated():
                 database.close()
@@ -85,9 +88,14 @@ class Graph:
             if database is None:
                 self._make_room()
                 database = Database(self._state, scopes, self._memory_limit)
+            try:
+                database.catch_up()
+                database.move_to(valid_at, min(known, self._state.seq))
+            except duckdb.OutOfMemoryException as error:
+                # Half filled: what it would answer is wrong.
+                database.close()
+                raise QueryTooLarge(limit=f"{self._memory_limit} of memory") from error
             self._filled[scopes] = database
-            database.catch_up()
-            database.move_to(valid_at, min(known, self._state.seq))
 
     def run(
         self, sql: str, *, scopes: Scopes, seconds: float = 10.0, max_rows: int = 100_000
@@ -111,7 +119,7 @@ class Graph:
                 "start": start.hex(), "depth": depth, "valid_at": valid_at, "known": known,
                 "scopes": None if scopes is None else sorted(scopes),
             }  # fmt: skip
-            rows = self._filled[scopes].ask(NEIGHBOURHOOD, given)
+            rows = self._filled[scopes].ask(NEIGHBOURHOOD.replace("$far", _FAR), given)
             self._settle()
             return rows
 
@@ -164,8 +172,7 @@ class Database:
 
     def ask(self, sql: str, given: dict[str, object]) -> list[Row]:
         """Run a statement of our own."""
-        with typed_errors():
-            return cast("list[Row]", self.connection.execute(sql, given or None).fetchall())
+        return cast("list[Row]", self.connection.execute(sql, given or None).fetchall())
 
     def catch_up(self) -> None:
         """Take in what the projections learned since the last time."""
@@ -255,14 +262,8 @@ class Database:
             self.connection.unregister("filling")
 
 
-def _erasures(state: Projections) -> tuple[int, int, int]:
+def _erasures(state: Projections) -> tuple[int, int, dict[str, tuple[int, int, bytes]]]:
     register = state.register
-    return (
-        _count(m.erasure is not None for m in register.memories.values()),
-        _count(d.erasure is not None for d in register.decisions.values()),
-        len(register.closed),
-    )
-
-
-def _count(flags: Iterable[bool]) -> int:
-    return sum(flags)
+    memories = sum(m.erasure is not None for m in register.memories.values())
+    decisions = sum(d.erasure is not None for d in register.decisions.values())
+    return memories, decisions, dict(register.closed)

@@ -23,7 +23,7 @@ LISTS: Final = {
     "reasons": '["VARCHAR"]',
     "evidence": '[{"id":"VARCHAR","verdict":"VARCHAR"}]',
 }
-"""Columns that travel as JSON text, and what DuckDB makes of them: it guesses the type of a Python list by its items."""
+"""Columns that travel as JSON text, and what DuckDB makes of them: it would guess the type of a list by its items."""
 
 _NO_WORDS: Final = MemoryBody(content="")
 _json = msgspec.json.Encoder(order="deterministic", decimal_format="string").encode
@@ -74,7 +74,7 @@ def fate_columns(register: Register, fates: Sequence[tuple[Memory, Fate]]) -> Co
         "seq": _numbers(fate.seq for _, fate in fates),
         "recorded_at": _numbers(fate.recorded_at for _, fate in fates),
         "until": _numbers(fate.until for _, fate in fates),
-        "by": _numbers(_seq_of(register, fate.by) for _, fate in fates),
+        "successor": _numbers(_seq_of(register, fate.by) for _, fate in fates),
     }
 
 
@@ -99,16 +99,14 @@ def own_links(memories: Iterable[Memory]) -> list[Link]:
     """Return the links that memories are recorded with: what each derives from, and what it supersedes."""
     found: list[Link] = []
     for memory in memories:
-        envelope = memory.envelope
+        envelope, seq, at = memory.envelope, memory.seq, memory.recorded_at
         ends = [(parent, "derives-from") for parent in envelope.derived_from]
         if envelope.supersedes is not None:
             ends.append((envelope.supersedes, "supersedes"))
         found += [
-            Link(
-                memory.id, end, kind, memory.seq, memory.recorded_at, envelope.valid_from, envelope.valid_to, memory.scope
-            )
+            Link(memory.id, end, kind, seq, at, envelope.valid_from, envelope.valid_to, memory.scope)
             for end, kind in ends
-        ]  # fmt: skip
+        ]
     return found
 
 
@@ -178,7 +176,7 @@ def _selected(name: str) -> str:
         return f"from_json({name}, '{LISTS[name]}')"
     if name == "importance":
         return "CASE WHEN NOT isnan(importance) THEN importance END"
-    return 'nullif("by", -1)' if name == "by" else f'"{name}"'
+    return "nullif(successor, -1)" if name == "successor" else f'"{name}"'
 
 
 def _value_text(packed: bytes | None) -> str | None:

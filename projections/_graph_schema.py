@@ -13,6 +13,9 @@ from typing import Final
 TABLES: Final = """
 CREATE SCHEMA raw;
 CREATE TABLE raw.point (valid_at BIGINT, known BIGINT);
+CREATE TABLE raw.standing (
+    mem BIGINT, status VARCHAR, holds BOOLEAN, current BOOLEAN, successor BIGINT, valid_to BIGINT
+);
 CREATE TABLE raw.memories (
     seq BIGINT, id VARCHAR, scope VARCHAR, kind VARCHAR, content VARCHAR, subject VARCHAR, attribute VARCHAR,
     value VARCHAR, origin VARCHAR, rank SMALLINT, actor VARCHAR, provenance VARCHAR, source VARCHAR, tags VARCHAR[],
@@ -21,7 +24,7 @@ CREATE TABLE raw.memories (
     erased_seq BIGINT
 );
 CREATE TABLE raw.fates (
-    mem BIGINT, kind SMALLINT, seq BIGINT, recorded_at BIGINT, until BIGINT, by BIGINT
+    mem BIGINT, kind SMALLINT, seq BIGINT, recorded_at BIGINT, until BIGINT, successor BIGINT
 );
 CREATE TABLE raw.links (
     nr BIGINT, "start" VARCHAR, "end" VARCHAR, type VARCHAR, stated BOOLEAN, seq BIGINT, recorded_at BIGINT,
@@ -56,7 +59,7 @@ WITH happened AS MATERIALIZED (
         bool_or(kind = 4) AS rejected,
         min(seq) FILTER (kind = 3) AS approved,
         min(until) FILTER (kind = 2) AS retired,
-        arg_min(by, seq) FILTER (kind = 1 AND by IS NOT NULL) AS named
+        arg_min(successor, seq) FILTER (kind = 1 AND successor IS NOT NULL) AS named
     FROM happened GROUP BY mem
 ), memory AS MATERIALIZED (
     SELECT m.seq AS mem, m.scope, m.key, m.value_key, m.rank, m.origin, m.many, m.conditional, m.erased_seq, m.valid_to,
@@ -70,7 +73,7 @@ WITH happened AS MATERIALIZED (
     WHERE m.seq <= p.known
 ), succession AS MATERIALIZED (
     SELECT f.mem, f.seq, s.key, s.many
-    FROM happened f JOIN memory s ON s.mem = f.by
+    FROM happened f JOIN memory s ON s.mem = f.successor
     WHERE f.kind = 1 AND s.here AND s.admitted <= s.known
 ), stated AS MATERIALIZED (
     SELECT * FROM memory WHERE single AND here AND admitted <= known
@@ -144,7 +147,7 @@ WITH happened AS MATERIALIZED (
 SELECT mem, status,
     status IN ('active', 'conditional') AND here AND (NOT single OR coalesce(mem = holder, false)) AS holds,
     key IS NOT NULL AND CASE WHEN single THEN coalesce(mem = holder, false) ELSE holds END AS current,
-    coalesce(named, CASE WHEN here AND holder > mem THEN holder END) AS by,
+    coalesce(named, CASE WHEN here AND holder > mem THEN holder END) AS successor,
     least(valid_to, retired) AS valid_to
 FROM judged
 """
@@ -167,7 +170,7 @@ SELECT m.id, m.scope, m.kind, s.status, s.holds, m.content, m.subject, m.attribu
     m.importance, m.many, raw.instant(m.valid_from) AS valid_from, raw.instant(s.valid_to) AS valid_to, m.seq,
     raw.instant(m.recorded_at) AS recorded_at, raw.instant(n.recorded_at) AS superseded_at, n.id AS superseded_by,
     m.erased_seq < $far AS erased
-FROM raw.memories m JOIN raw.standing s ON s.mem = m.seq LEFT JOIN raw.memories n ON n.seq = s.by;
+FROM raw.memories m JOIN raw.standing s ON s.mem = m.seq LEFT JOIN raw.memories n ON n.seq = s.successor;
 CREATE VIEW beliefs AS
 SELECT m.id, m.scope, m.subject, m.attribute, m.value, m.content, s.status, m.many, m.origin,
     raw.rank_name(m.rank) AS rank, m.provenance, m.source, raw.instant(m.valid_from) AS valid_from,
@@ -175,7 +178,8 @@ SELECT m.id, m.scope, m.subject, m.attribute, m.value, m.content, s.status, m.ma
 FROM raw.memories m JOIN raw.standing s ON s.mem = m.seq WHERE s.current;
 CREATE VIEW links AS
 SELECT l."start", l."end", l.type, raw.instant(l.valid_from) AS valid_from, raw.instant(l.valid_to) AS valid_to, l.seq,
-    raw.instant(l.recorded_at) AS recorded_at, CASE WHEN l.ended_seq <= p.known THEN raw.instant(l.ended_at) END AS ended_at
+    raw.instant(l.recorded_at) AS recorded_at,
+    CASE WHEN l.ended_seq <= p.known THEN raw.instant(l.ended_at) END AS ended_at
 FROM raw.links l, raw.point p
 WHERE l.seq <= p.known
     AND l."start" IN (SELECT id FROM raw.memories m WHERE m.seq <= p.known)
