@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 from muniment.events import ReadOnly, ValueKeys, parse_scope
 from muniment.gate import Action, Guard, Handle, check_actor, check_list, rank_of
-from muniment.projections import Dense, Projections
+from muniment.projections import Dense, Graph, Projections
 
 from ._answers import Decision
 from ._deciding import decision_of, question_of
+from ._points import Point
 from ._reading import Reading, Reads, expand_reads
 from ._session import use_named
+from ._sql import Table, run_sql
 
 
 class Past:
@@ -22,6 +24,8 @@ class Past:
         self, *, state: Projections, dense: Dense, values: ValueKeys, guard: Guard, instant: int, store: bytes
     ) -> None:
         self.state, self.dense, self.values, self.guard = state, dense, values, guard
+        # It does not learn of what is forgotten from now on, so it keeps no words between two queries.
+        self.graph = Graph(state, keep=False)
         self.instant, self.store_id = instant, store
 
     def now(self) -> int:
@@ -47,6 +51,10 @@ class PastStore:
         """Return a session that reads the scope as it was, and asks the guard what it would have said."""
         check_actor(actor)
         return PastSession(self._past, self._mutex, parse_scope(scope), reads, actor)
+
+    def sql(self, query: str) -> Table:
+        """Return (columns, rows) of one SELECT over every scope as it was; see `Store.sql`."""
+        return run_sql(self._past, self._mutex, query, lambda: (Point(self._past.instant, self.seq), None))
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each projection at the moment."""

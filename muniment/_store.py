@@ -51,10 +51,11 @@ from muniment.replay import Leaves, fold, orphan_bytes, verify_log
 from ._answers import RebuildReport, Receipt, Verification
 from ._engine import Engine, Options
 from ._operator import Operator
-from ._points import KnownAt, known_seq
+from ._points import KnownAt, Point, known_seq
 from ._reading import Reads, check_reads
 from ._replayed import Past, PastStore
 from ._session import Session
+from ._sql import Table, run_sql
 from ._submit import Submitter
 from ._user import UserSession, check_principal, check_user, user_handle
 from ._version import VERSION
@@ -256,6 +257,17 @@ class Store:
             store=self._engine.files.store_id,
         )  # fmt: skip
         return PastStore(past)
+
+    def sql(self, query: str, *, to: KnownAt | None = None) -> Table:
+        """
+        Return (columns, rows) of one SELECT over every scope, now or as it was; see `Session.sql`.
+
+        It is the operator's view: what an agent may ask goes through its session.
+        """
+        if to is not None:
+            return self.replay(to=to).sql(query)
+        engine = self._engine
+        return run_sql(engine, engine.mutex, query, lambda: (Point(engine.now(), engine.head.seq), None))
 
     def _moment(self, to: KnownAt) -> tuple[int | None, int | None, int]:
         register = self._engine.state.register

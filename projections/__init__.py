@@ -6,9 +6,10 @@ from ._bundle import Projections
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
-from ._graph import Graph
+from ._graph import Graph, Scopes
 from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
 from ._register import Register
+from ._sandbox import Row
 from ._state import (
     FAR_FUTURE,
     LATEST,
@@ -64,6 +65,8 @@ __all__ = [
     "Recall",
     "Register",
     "Request",
+    "Row",
+    "Scopes",
     "Standing",
     "Tombstone",
     "Tombstones",

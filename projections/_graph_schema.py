@@ -154,10 +154,10 @@ FROM judged
 
 CHANGES: Final = """
 SELECT count(*) FROM (
-    SELECT valid_from AS at FROM raw.memories
+    SELECT valid_from AS moment FROM raw.memories
     UNION ALL SELECT valid_to FROM raw.memories
     UNION ALL SELECT until FROM raw.fates
-) WHERE at > $first AND at <= $last
+) WHERE moment > $first AND moment <= $last
 """
 """How many instants lie in an interval of valid time at which some memory's state may change."""
 
