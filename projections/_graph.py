@@ -30,7 +30,7 @@ from ._graph_rows import (
     tombstone_columns,
 )
 from ._graph_schema import CHANGES, NEIGHBOURHOOD, STANDING, TABLES, VIEWS
-from ._sandbox import Row, open_database, run_select
+from ._sandbox import Row, Sandbox, run_select
 from ._state import FAR_FUTURE, Fate, Link, Memory
 
 Scopes = frozenset[str] | None
@@ -147,12 +147,12 @@ class Graph:
             self._filled.pop(next(iter(self._filled))).close()
 
 
-class Database:
+class Database(Sandbox):
     """One DuckDB database in memory, holding the rows of some scopes."""
 
     def __init__(self, state: Projections, scopes: Scopes, memory_limit: str) -> None:
+        super().__init__(memory_limit)
         self._state, self._scopes = state, scopes
-        self.connection = open_database(memory_limit)
         self._seq, self._point = 0, (0, -1)
         self._fates: dict[bytes, int] = {}
         self._links = 0
@@ -161,10 +161,6 @@ class Database:
         self._erased = _erasures(state)
         self.connection.execute(TABLES)
         self.connection.execute(VIEWS.replace("$far", _FAR))
-
-    def close(self) -> None:
-        """Let go of all rows."""
-        self.connection.close()
 
     def is_outdated(self) -> bool:
         """Tell whether something was erased since this was filled: then its rows may hold erased text."""

@@ -2,13 +2,17 @@
 DuckDB, shut in: a database in memory that can reach no file, no extension and no Python object, and runs one query.
 
 What it is asked is text from outside. Three things stand between that and the process: only what DuckDB's own parser
-calls one SELECT is taken, and in its syntax tree only table functions listed here; the transaction is read-only, since
-a data-changing statement inside WITH is a SELECT to the parser; and the configuration is locked.
+calls one SELECT is taken, with the table functions listed here and without functions that no limit stops; the
+transaction is read-only, since a data-changing statement inside WITH is a SELECT to the parser; and the configuration
+is locked.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, TypeAlias, cast
@@ -23,7 +27,11 @@ Row: TypeAlias = tuple[object, ...]
 MAX_SQL: Final = 100_000
 MAX_RESULT_BYTES: Final = 256 << 20
 _FETCH: Final = 2_048
-_TABLE_FUNCTIONS: Final = frozenset({"generate_series", "json_each", "json_tree", "range", "repeat", "unnest"})
+_TABLE_FUNCTIONS: Final = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
+_UNLIMITED: Final = frozenset(
+    {"array_resize", "bitstring", "generate_series", "list_resize", "lpad", "range", "repeat", "rpad"}
+)
+"""They make a value as large as a number says, outside the memory limit, and are not interrupted while they do."""
 _OWN_SCHEMA: Final = "raw"
 
 # External access is turned off by statement: in `connect` it would come before, and forbid, setting temp_directory.
@@ -35,8 +43,34 @@ _LOCKS: Final = (
 )
 
 
-def open_database(memory_limit: str) -> duckdb.DuckDBPyConnection:
-    """Return a database in memory that never spills: what does not fit is an error."""
+class Sandbox:
+    """A database in memory that never spills: what does not fit is an error."""
+
+    def __init__(self, memory_limit: str) -> None:
+        self.connection = _connect(memory_limit)
+        _open.add(self)
+
+    def close(self) -> None:
+        """Let go of all rows. Does nothing to a database that was inherited over a fork."""
+        if self in _open:
+            _open.discard(self)
+            self.connection.close()
+
+
+_open: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+
+
+def _abandon_after_fork() -> None:
+    # Closing a database that was inherited over a fork crashes: the child must never let go of it.
+    for sandbox in list(_open):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(sandbox.connection))
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_abandon_after_fork)
+
+
+def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -44,7 +78,7 @@ def open_database(memory_limit: str) -> duckdb.DuckDBPyConnection:
             "memory_limit": memory_limit,
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
-            # No worker threads: after a fork the child could not join them.
+            # A query costs one core, and answers come in one order.
             "threads": "1",
         },
     )
@@ -99,6 +133,8 @@ def _check_node(node: dict[str, object]) -> None:
         name = function.get("function_name") if isinstance(function, dict) else None
         if name not in _TABLE_FUNCTIONS:
             raise _refusal(f"the table function `{name}` may not be used")
+    elif node.get("class") == "FUNCTION" and node.get("function_name") in _UNLIMITED:
+        raise _refusal(f"the function `{node['function_name']}` may not be used")
     elif kind == "BASE_TABLE" and str(node.get("schema_name")).casefold() == _OWN_SCHEMA:
         # Its rows know no point: they would tell what was recorded after `known_at`.
         raise _refusal("only the views may be queried")
@@ -109,8 +145,12 @@ def _nodes(tree: object) -> Iterator[dict[str, object]]:
     while todo:
         here = todo.pop()
         if isinstance(here, dict):
-            yield cast("dict[str, object]", here)
-            todo.extend(here.values())
+            node = cast("dict[str, object]", here)
+            yield node
+            for value in node.values():
+                # A call in FROM delivers rows as they are asked for: of it, only what it is called with is a node.
+                called = isinstance(value, dict) and node.get("type") == "TABLE_FUNCTION"
+                todo.extend(cast("dict[str, object]", value).values() if called else [value])
         elif isinstance(here, list):
             todo.extend(here)
 

@@ -1,13 +1,17 @@
-"""The graph agrees with the register, at every point of both times, over random histories."""
+"""The graph agrees with the register and with its reader, at every point of both times, over random histories."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
+from typing import cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.projections import LATEST, Graph, Memory
+from muniment._reading import Reading, Source
+from muniment.events import to_datetime
+from muniment.projections import LATEST, Graph, Memory, Projections
 
 from .histories import STEP, History
 
@@ -91,7 +95,7 @@ def seen(history: History, scopes: frozenset[str], known: int) -> list[Memory]:
     return [m for m in history.memories if m.scope in scopes and m.seq <= known]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(steps=HISTORIES, cuts=st.lists(st.integers(1, 25), max_size=3), data=st.data())
 def test_i04_sql_agrees_with_the_register_at_every_point(
     steps: list[Step], cuts: list[int], data: st.DataObject
@@ -117,4 +121,39 @@ def test_i04_sql_agrees_with_the_register_at_every_point(
 
             current = [b.memory.id for b in beliefs.keys(scopes, valid_at=valid_at, known=known)]
             assert current == graph.beliefs_as_of(valid_at=valid_at, known=known, scopes=scopes)
+    graph.close()
+
+
+class Shown:
+    """What a reader needs of a source in order to follow links."""
+
+    def __init__(self, state: Projections) -> None:
+        self.state = state
+
+    def now(self) -> int:
+        return 0
+
+    def refresh(self) -> None: ...
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=HISTORIES, data=st.data())
+def test_i08_neighbourhood_agrees_with_the_reader_at_every_hop(steps: list[Step], data: st.DataObject) -> None:
+    history = History()
+    linking = [Step(**{**vars(s), "verb": "link"}) if i % 2 else s for i, s in enumerate(steps)]
+    for step in (*steps, *linking):
+        play(history, step)
+    scopes = data.draw(st.sampled_from([("s",), ("s", "t"), ("t",)]))
+    known = data.draw(st.integers(1, history.state.seq))
+    valid_at, depth = data.draw(INSTANTS), data.draw(st.integers(1, 4))
+    reader = Reading(cast("Source", Shown(history.state)), threading.RLock(), scopes[0], scopes[1:])
+    graph = Graph(history.state)
+    for memory in seen(history, frozenset(scopes), known)[:4]:
+        expected = [
+            (v.start, v.end, v.type, v.depth, v.valid_from, v.valid_to, v.recorded_at)
+            for v in reader.links(memory.id.hex(), depth=depth, valid_at=to_datetime(valid_at), known_at=known)
+        ]
+        rows = graph.neighbourhood(memory.id, depth=depth, valid_at=valid_at, known=known, scopes=frozenset(scopes))
+        assert len(expected) == len(rows)
+        assert set(expected) == set(rows)
     graph.close()
