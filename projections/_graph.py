@@ -115,7 +115,7 @@ class Graph:
         """
         with self.lock:
             self.fill(valid_at=valid_at, known=known, scopes=scopes)
-            given = {
+            given: dict[str, object] = {
                 "start": start.hex(), "depth": depth, "valid_at": valid_at, "known": known,
                 "scopes": None if scopes is None else sorted(scopes),
             }  # fmt: skip

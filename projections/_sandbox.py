@@ -13,7 +13,7 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, TypeAlias, cast
 
@@ -102,7 +102,7 @@ def run_select(
             statement = _check_select(cursor, sql)
             cursor.execute("BEGIN TRANSACTION READ ONLY")
             cursor.execute(statement)
-            columns = [cast("str", column[0]) for column in cursor.description or ()]
+            columns = [column[0] for column in cursor.description or ()]
             return columns, _fetch(cursor, max_rows)
     finally:
         with suppress(duckdb.Error):
@@ -179,7 +179,7 @@ def _size(value: object) -> int:
 
 
 @contextmanager
-def time_limit(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+def time_limit(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Generator[None]:
     """Interrupt what the cursor does after some seconds."""
     over = threading.Event()
 
@@ -203,7 +203,7 @@ def time_limit(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[No
 
 
 @contextmanager
-def typed_errors() -> Iterator[None]:
+def typed_errors() -> Generator[None]:
     """Turn DuckDB's errors into ours; only those that speak of the query's own text keep their words."""
     try:
         yield

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from muniment.events import (
     Batch,
     Body,
+    Digest,
     Envelope,
     Event,
     EventHeader,
@@ -47,7 +48,7 @@ class History:
         header = EventHeader(1, envelope.TYPE, 0, seq, seq * STEP, seq.to_bytes(16, "big"), 1, seq, b"", b"", b"", 0, 0)
         if body is not None:
             self.bodies[seq] = body
-        event = Event(header, envelope, Location(0, seq, 1), seq.to_bytes(32, "big"), b"")
+        event = Event(header, envelope, Location(0, seq, 1), Digest(seq.to_bytes(32, "big")), b"")
         self.state.apply(Batch([event], Head(b"", seq, b"", 0, 0, recorded_at=seq * STEP, next_slot=seq + 1)))
         return seq
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from hypothesis import given, settings
@@ -140,7 +140,7 @@ class Shown:
 @given(steps=HISTORIES, data=st.data())
 def test_i08_neighbourhood_agrees_with_the_reader_at_every_hop(steps: list[Step], data: st.DataObject) -> None:
     history = History()
-    linking = [Step(**{**vars(s), "verb": "link"}) if i % 2 else s for i, s in enumerate(steps)]
+    linking = [replace(s, verb="link") if i % 2 else s for i, s in enumerate(steps)]
     for step in (*steps, *linking):
         play(history, step)
     scopes = data.draw(st.sampled_from([("s",), ("s", "t"), ("t",)]))
