@@ -21,12 +21,20 @@ class Past:
     """What a past session reads from: projections at a moment, whose instant is its now."""
 
     def __init__(
-        self, *, state: Projections, dense: Dense, values: ValueKeys, guard: Guard, instant: int, store: bytes
+        self,
+        *,
+        state: Projections,
+        dense: Dense,
+        values: ValueKeys,
+        guard: Guard,
+        instant: int,
+        store: bytes,
+        mutex: threading.RLock,
     ) -> None:
         self.state, self.dense, self.values, self.guard = state, dense, values, guard
         # It does not learn of what is forgotten from now on, so it keeps no words between two queries.
         self.graph = Graph(state, keep=False)
-        self.instant, self.store_id = instant, store
+        self.instant, self.store_id, self.mutex = instant, store, mutex
 
     def now(self) -> int:
         """Return the moment."""
@@ -40,7 +48,7 @@ class PastStore:
     """A read-only store at a moment. It writes nothing, and needs no closing."""
 
     def __init__(self, past: Past) -> None:
-        self._past, self._mutex = past, threading.RLock()
+        self._past, self._mutex = past, past.mutex
 
     @property
     def seq(self) -> int:
