@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from muniment.events import ReadOnly, ValueKeys, parse_scope
 from muniment.gate import Action, Guard, Handle, check_actor, check_list, rank_of
@@ -30,18 +30,20 @@ class Past:
         instant: int,
         store: bytes,
         mutex: threading.RLock,
+        follow: Callable[[], None],
     ) -> None:
         self.state, self.dense, self.values, self.guard = state, dense, values, guard
-        # It does not learn of what is forgotten from now on, so it keeps no words between two queries.
+        # Its sequence number stands still when something is erased, so it keeps no words between two queries.
         self.graph = Graph(state, keep=False)
-        self.instant, self.store_id, self.mutex = instant, store, mutex
+        self.instant, self.store_id, self.mutex, self._follow = instant, store, mutex, follow
 
     def now(self) -> int:
         """Return the moment."""
         return self.instant
 
     def refresh(self) -> None:
-        """The past does not change."""
+        """Mark what was erased since; in all else the past does not change."""
+        self._follow()
 
 
 class PastStore:

@@ -47,7 +47,7 @@ from muniment.gate import (
     rank_of,
 )
 from muniment.projections import Dense, Embedder, load_embedder, packaged_embedder
-from muniment.replay import Leaves, fold, orphan_bytes, verify_log
+from muniment.replay import Leaves, fold, follow_erasures, orphan_bytes, verify_log
 
 from ._answers import RebuildReport, Receipt, Verification
 from ._engine import Engine, Options
@@ -255,9 +255,15 @@ class Store:
             self._engine.options.load_embedder,
         )
         guard = Guard(state, self._engine.options.policy)
+
+        def follow() -> None:
+            # A key that another process destroyed may still be in this one's memory.
+            self._engine.keys.reload()
+            follow_erasures(reader, state)
+
         past = Past(
             state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
-            store=self._engine.files.store_id, mutex=mutex,
+            store=self._engine.files.store_id, mutex=mutex, follow=follow,
         )  # fmt: skip
         return PastStore(past)
 
