@@ -56,6 +56,7 @@ class Graph:
         self.lock = threading.RLock()
         self._state, self._keep, self._memory_limit = state, keep, memory_limit
         self._filled: dict[Scopes, Database] = {}
+        self._checked = -1
 
     def query(
         self,
@@ -81,10 +82,8 @@ class Graph:
     def fill(self, *, valid_at: int, known: int, scopes: Scopes) -> None:
         """Bring the scopes' database up to the projections, and to the point."""
         with self.lock:
+            self._drop_outdated()
             database = self._filled.pop(scopes, None)
-            if database is not None and database.is_outdated():
-                database.close()
-                database = None
             if database is None:
                 self._make_room()
                 database = Database(self._state, scopes, self._memory_limit)
@@ -142,6 +141,14 @@ class Graph:
         if not self._keep:
             self.close()
 
+    def _drop_outdated(self) -> None:
+        # Of every set of scopes: the one that is asked next is not the only one that holds the erased text.
+        if self._checked == self._state.seq:
+            return
+        self._checked, erased = self._state.seq, erasures(self._state)
+        for scopes in [s for s, database in self._filled.items() if database.erased != erased]:
+            self._filled.pop(scopes).close()
+
     def _make_room(self) -> None:
         while len(self._filled) >= MAX_DATABASES:
             self._filled.pop(next(iter(self._filled))).close()
@@ -158,13 +165,9 @@ class Database(Sandbox):
         self._links = 0
         self._open_links: dict[int, Link] = {}
         self._tombstones: list[tuple[int, int]] = []
-        self._erased = _erasures(state)
+        self.erased = erasures(state)
         self.connection.execute(TABLES)
         self.connection.execute(VIEWS.replace("$far", _FAR))
-
-    def is_outdated(self) -> bool:
-        """Tell whether something was erased since this was filled: then its rows may hold erased text."""
-        return self._state.seq < self._seq or (self._state.seq > self._seq and _erasures(self._state) != self._erased)
 
     def ask(self, sql: str, given: dict[str, object]) -> list[Row]:
         """Run a statement of our own."""
@@ -258,7 +261,8 @@ class Database(Sandbox):
             self.connection.unregister("filling")
 
 
-def _erasures(state: Projections) -> tuple[int, int, dict[str, tuple[int, int, bytes]]]:
+def erasures(state: Projections) -> tuple[int, int, dict[str, tuple[int, int, bytes]]]:
+    """Return what differs once something was erased."""
     register = state.register
     memories = sum(m.erasure is not None for m in register.memories.values())
     decisions = sum(d.erasure is not None for d in register.decisions.values())

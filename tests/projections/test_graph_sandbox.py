@@ -107,6 +107,16 @@ def test_i05_what_was_erased_leaves_the_database_at_the_next_query(history: Hist
     assert [(0,)] == inside.execute("SELECT count(*) FROM raw.memories WHERE content LIKE '%s knows%'").fetchall()
 
 
+def test_i05_what_was_erased_leaves_the_databases_of_other_scopes_too(history: History) -> None:
+    graph = Graph(history.state)
+    ask(graph, "FROM memories", frozenset({"s"}))
+    history.forget(history.memories[0])
+
+    ask(graph, "FROM memories", frozenset({"t"}))
+
+    assert [frozenset({"t"})] == list(graph._filled)
+
+
 def test_i05_a_closed_scope_leaves_the_database_at_the_next_query(history: History) -> None:
     graph = Graph(history.state)
     ask(graph, "FROM memories")
