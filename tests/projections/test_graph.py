@@ -95,7 +95,7 @@ def seen(history: History, scopes: frozenset[str], known: int) -> list[Memory]:
     return [m for m in history.memories if m.scope in scopes and m.seq <= known]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps=HISTORIES, cuts=st.lists(st.integers(1, 25), max_size=3), data=st.data())
 def test_i04_sql_agrees_with_the_register_at_every_point(
     steps: list[Step], cuts: list[int], data: st.DataObject
@@ -136,7 +136,7 @@ class Shown:
     def refresh(self) -> None: ...
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps=HISTORIES, data=st.data())
 def test_i08_neighbourhood_agrees_with_the_reader_at_every_hop(steps: list[Step], data: st.DataObject) -> None:
     history = History()
