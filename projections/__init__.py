@@ -6,10 +6,10 @@ from ._bundle import Projections
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
-from ._graph import Graph, Scopes
+from ._graph import Graph
+from ._graph_rows import Row, Scopes
 from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
 from ._register import Register
-from ._sandbox import Row
 from ._state import (
     FAR_FUTURE,
     LATEST,

@@ -17,6 +17,9 @@ from ._state import FAR_FUTURE, DecisionRecord, EventRow, Fate, Link, Memory
 from ._tombstones import Tombstone
 
 Columns: TypeAlias = dict[str, NDArray[np.generic]]
+Row: TypeAlias = tuple[object, ...]
+Scopes: TypeAlias = frozenset[str] | None
+"""The scopes that a query may see; None for every scope, which is the operator's view."""
 
 LISTS: Final = {
     "tags": '["VARCHAR"]',

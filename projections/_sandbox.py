@@ -15,14 +15,14 @@ import threading
 import weakref
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 import duckdb
 import msgspec
 
 from muniment.events import BadArgument, QueryTooLarge
 
-Row: TypeAlias = tuple[object, ...]
+from ._graph_rows import Row
 
 MAX_SQL: Final = 100_000
 MAX_RESULT_BYTES: Final = 256 << 20
