@@ -42,6 +42,7 @@ __all__ = [
     "NotFound",
     "ProjectionStale",
     "ProvenanceAboveCeiling",
+    "QueryTooLarge",
     "RankTooLow",
     "ReadOnly",
     "Refused",
@@ -182,6 +183,14 @@ class ScopeUnknown(InvalidInput):
 
     code = "scope_unknown"
     template = "scope `{scope}` was never used"
+
+
+class QueryTooLarge(InvalidInput):
+    """A query was stopped because it takes more time, memory or rows than it may."""
+
+    code = "query_too_large"
+    template = "the query was stopped: it takes more than {limit}"
+    hint = "narrow it with WHERE, or add LIMIT"
 
 
 # --- Refused ----------------------------------------------------------------------------------------------------------
