@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, path: Path, *, policy: Policy | None = None) -> None:
         self.path, self.clock, self._policy = path, Clock(), policy
-        self.key = KeyFile.create(path.with_suffix(".userkey"))
+        self.key = KeyFile.create(path.with_name(f"{path.name}.userkey"))
         self.store = muniment.open(path, create=True, model="none", clock=self.clock, policy=policy)
         self.store.enroll("user:ann", self.key.public_key, scopes=("acme",))
         self.ids: list[str] = []
