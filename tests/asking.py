@@ -17,8 +17,8 @@ EVERY_STATUS: Final = (
 class At(NamedTuple):
     """A point of both times, as it is asked for."""
 
-    valid_at: datetime | None = None
-    known_at: datetime | int | None = None
+    valid_at: datetime | str | None = None
+    known_at: datetime | str | int | None = None
 
 
 NOW: Final = At()
