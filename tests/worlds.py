@@ -48,7 +48,9 @@ class World:
         self.forgets: list[str] = []
         self.signed: list[str] = []
 
-    def speaker(self, who: str, scope: str = SCOPE, *, reads: tuple[str, ...] = (), store: Store | None = None) -> Session:
+    def speaker(
+        self, who: str, scope: str = SCOPE, *, reads: tuple[str, ...] = (), store: Store | None = None
+    ) -> Session:
         """Return the session of one of the ladder, or of any other origin."""
         store = store or self.store
         if who == SIGNED:
@@ -108,12 +110,15 @@ def _fields(world: World, step: Step) -> dict[str, object]:
 
 
 def _remember(world: World, step: Step) -> None:
-    items = [{"content": step.text, **_fields(world, step)}]
+    items: list[dict[str, object]] = [{"content": step.text, **_fields(world, step)}]
     world.ids += [receipt.id for receipt in world.speaker(step.who).remember_many(items)]
 
 
 def _remember_two(world: World, step: Step) -> None:
-    items = [{"content": step.text, **_fields(world, step)}, {"content": f"{step.text} and more"}]
+    items: list[dict[str, object]] = [
+        {"content": step.text, **_fields(world, step)},
+        {"content": f"{step.text} and more"},
+    ]
     world.ids += [receipt.id for receipt in world.speaker(step.who).remember_many(items)]
 
 

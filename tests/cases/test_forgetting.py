@@ -82,7 +82,8 @@ def test_forgetting_twice_says_that_it_was_done_before(world: World) -> None:
 def test_a_document_taken_in_again_is_refused_where_it_taught_the_forgotten(world: World) -> None:
     """The rest of it comes in; what was refused is counted and listed, without the value."""
     document: list[dict[str, object]] = [
-        {"content": text, "source": f"doc:1#{n}"} for n, text in enumerate(("one fact", "a private fact", "a third fact"))
+        {"content": text, "source": f"doc:1#{n}"}
+        for n, text in enumerate(("one fact", "a private fact", "a third fact"))
     ]
     importer = world.speaker("import:doc")
     first = importer.remember_many(document)
@@ -133,7 +134,9 @@ def test_who_removed_what_when_and_why_is_answerable_for_ever(world: World) -> N
 
     assert {("user:ann", "the right to be forgotten")} == {(stub.erased_by, stub.erased_why) for stub in stubs}
     assert all(stub.erased_at is not None and stub.erased_at >= START + timedelta(hours=1) for stub in stubs)
-    assert {("user:ann", "the right to be forgotten")} == {(t.by, t.reason) for t in world.store.operator().tombstones()}
+    assert {("user:ann", "the right to be forgotten")} == {
+        (t.by, t.reason) for t in world.store.operator().tombstones()
+    }
     assert all(stub.content is None for stub in stubs)
 
 

@@ -39,7 +39,9 @@ def test_what_was_known_then_is_not_touched_by_a_late_correction(world: World) -
     world.clock.advance(86_400)
     agent.remember("the launch is on the 7th", about=("launch", "day"), valid_from="2026-01-01")
 
-    assert ["the launch is on the 5th"] == contents(agent.beliefs(valid_at="2026-01-05", known_at=known + timedelta(seconds=1)))
+    assert ["the launch is on the 5th"] == contents(
+        agent.beliefs(valid_at="2026-01-05", known_at=known + timedelta(seconds=1))
+    )
     assert ["the launch is on the 7th"] == contents(agent.beliefs(valid_at="2026-01-05"))
 
 
@@ -78,7 +80,9 @@ def test_one_instant_in_every_spelling_is_one_instant(world: World, spelled: str
     assert "2026-05-20T08:29:42+00:00" == world.speaker(AGENT).get(receipt.id).valid_from.isoformat()
 
 
-@pytest.mark.parametrize("spelled", ["1779265782", "20260520", "yesterday", "2026-02-30", "08:29", "", "@", "2026-05-20T25:00"])
+@pytest.mark.parametrize(
+    "spelled", ["1779265782", "20260520", "yesterday", "2026-02-30", "08:29", "", "@", "2026-05-20T25:00"]
+)
 def test_what_could_be_misread_as_a_time_is_refused(world: World, spelled: str) -> None:
     with pytest.raises(muniment.InvalidInput) as error:
         world.speaker(AGENT).remember("an appointment", valid_from=spelled)

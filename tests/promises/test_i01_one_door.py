@@ -11,7 +11,6 @@ import pytest
 
 import muniment
 from muniment import Action, Session
-
 from tests.checkout import package_modules, shown, syntax
 from tests.worlds import AGENT, SIGNED, World, one_of_each, perform
 

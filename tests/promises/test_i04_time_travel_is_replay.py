@@ -43,7 +43,9 @@ def _erased(world: World) -> frozenset[str]:
 
 @given(history=histories, cut=st.integers(1, 23))
 @settings(max_examples=80, deadline=None)
-def test_i04_known_at_and_replay_and_a_stopped_store_agree(make_world: MakeWorld, history: list[Step], cut: int) -> None:
+def test_i04_known_at_and_replay_and_a_stopped_store_agree(
+    make_world: MakeWorld, history: list[Step], cut: int
+) -> None:
     world = make_world()
     cut = min(cut, len(history) - 1)
     for step in history[:cut]:

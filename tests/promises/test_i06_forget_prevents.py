@@ -1,4 +1,4 @@
-"""I6: a forgotten value is refused on every route in, in every spelling that normalises to it, until a person lifts it."""
+"""I6: a forgotten value is refused on every route in, in every spelling that normalises to it, until it is lifted."""
 
 from __future__ import annotations
 
@@ -83,8 +83,14 @@ def test_i06_every_spelling_that_normalises_to_it_is_refused(make_world: MakeWor
         ("2026-03-12", "2026-03-13"),
         ("19.99", "199.9"),
         ("\u5979\u559c\u6b22\u8336", "\u5979\u4e0d\u559c\u6b22\u8336"),
-        ("\u0e09\u0e31\u0e19\u0e0a\u0e2d\u0e1a\u0e0a\u0e32", "\u0e09\u0e31\u0e19\u0e0a\u0e2d\u0e1a\u0e01\u0e32\u0e41\u0e1f"),
-        ("\u0623\u062d\u0628 \u0627\u0644\u0634\u0627\u064a", "\u0623\u062d\u0628 \u0627\u0644\u0642\u0647\u0648\u0629"),
+        (
+            "\u0e09\u0e31\u0e19\u0e0a\u0e2d\u0e1a\u0e0a\u0e32",
+            "\u0e09\u0e31\u0e19\u0e0a\u0e2d\u0e1a\u0e01\u0e32\u0e41\u0e1f",
+        ),
+        (
+            "\u0623\u062d\u0628 \u0627\u0644\u0634\u0627\u064a",
+            "\u0623\u062d\u0628 \u0627\u0644\u0642\u0647\u0648\u0629",
+        ),
         ("C++", "C#"),
         ("-5", "5"),
         ("Elias W", "Elias W Jr"),

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import muniment
-from muniment import Action, Decision, Free, KeyFile, OneOf, Pattern, Policy, Range, Subtree
+from muniment import Action, Decision, Free, KeyFile, OneOf, Pattern, Policy, Range, Subtree, Use
 from tests.worlds import AGENT, EXTERNAL, SCOPE, USER, World
 
-NAMES = {"email.send": "external_action", "db.read": "answer", "think": "planning"}
-LOOSEST = Policy(actions=NAMES, max_uses=2**62, max_expires_seconds=2**62, require_evidence=False, deny=())  # type: ignore[arg-type]  # as a file gives it
+NAMES = {"email.send": Use.EXTERNAL_ACTION, "db.read": Use.ANSWER, "think": Use.PLANNING}
+LOOSEST = Policy(actions=NAMES, max_uses=2**62, max_expires_seconds=2**62, require_evidence=False, deny=())
 MAIL = Action("email.send", {"to": "ann@example.org", "body": "hello"})
 DROP = Action("db.drop", {"name": "staging"})
 """A name that the policy does not state, so that it is destructive."""
@@ -23,7 +23,9 @@ MakeWorld = Callable[[Policy], World]
 Attempt = Callable[[World], Decision]
 
 
-def _ask(world: World, action: Action, *, agent: str = AGENT, scope: str = SCOPE, use: str | None = "planning") -> Decision:
+def _ask(
+    world: World, action: Action, *, agent: str = AGENT, scope: str = SCOPE, use: str | None = "planning"
+) -> Decision:
     """Ask as loosely as one can: the lowest use, everything to read, and every memory there is as evidence."""
     session = world.store.session(scope=scope, actor=agent, reads=[Subtree("acme"), Subtree("user")])
     evidence = [record.id for record in session.list()]
@@ -228,7 +230,7 @@ def test_i09_no_policy_turns_a_refusal_into_a_yes(
 ) -> None:
     policy = Policy(
         actions=NAMES, max_uses=max_uses, max_expires_seconds=max_expires, require_evidence=require, deny=tuple(deny)
-    )  # type: ignore[arg-type]  # as a file gives it
+    )
     if attempt == "a second time" and (require or deny or max_expires is not None):
         return  # its first time is refused already
 

@@ -1,4 +1,4 @@
-"""I10: what was acknowledged survives kill -9, a torn write, a full disk and many writers; the rest is whole or absent."""
+"""I10: what was acknowledged survives kills, torn writes, full disks and many writers; the rest is whole or absent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -270,7 +271,7 @@ def test_i10_a_store_opened_for_reading_refuses_and_changes_no_byte(world: World
 
     with muniment.open(world.path, model="none", read_only=True) as store:
         session = store.session(scope=SCOPE, actor=AGENT)
-        deeds = {
+        deeds: dict[str, Callable[[], object]] = {
             "remember": lambda: session.remember("more"),
             "retire": lambda: session.retire(receipt.id, reason="over"),
             "forget": lambda: session.forget(receipt.id, reason="away"),

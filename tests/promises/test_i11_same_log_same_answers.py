@@ -47,7 +47,13 @@ def told(world: World) -> World:
     for step in one_of_each():
         perform(world, step)
     agent = world.speaker(AGENT)
-    for text in ("ISTANBUL liegt am Wasser", "\u0130stanbul", "stra\u00dfe STRASSE", "\u540c\u3058\u3053\u3068", "1.5 EUR"):
+    for text in (
+        "ISTANBUL liegt am Wasser",
+        "\u0130stanbul",
+        "stra\u00dfe STRASSE",
+        "\u540c\u3058\u3053\u3068",
+        "1.5 EUR",
+    ):
         world.ids.append(agent.remember(text, about=(text, "is"), value=text).id)
     return world
 
