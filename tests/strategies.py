@@ -31,7 +31,7 @@ def steps(draw: st.DrawFn) -> Step:
         text=draw(st.sampled_from(TEXTS)),
         target=draw(st.integers(0, 9)),
         key=draw(st.sampled_from((None, 1, 1, 2))),
-        hours=draw(st.sampled_from((None, None, -3, 2))),
+        hours=draw(st.sampled_from((None, None, -5, -3, 2))),
     )
 
 

@@ -42,6 +42,7 @@ def test_i03_digests_are_equal_after_a_scope_was_forgotten(world: World) -> None
     assert _rebuilt_digests(world) == world.store.digests()
 
     world.ann().lift(receipt.id or "", reason="the customer came back")
+    world.reopen()
     world.speaker(AGENT).remember("a new beginning")
     assert _rebuilt_digests(world) == world.store.digests()
 

@@ -103,6 +103,22 @@ def test_i04_every_position_of_a_history_of_every_kind_agrees(world: World) -> N
         assert answers(past, world.ids) == answers(world.speaker(AGENT), world.ids, At(known_at=seq)), seq
 
 
+def test_i04_a_retirement_that_reaches_back_was_not_known_before_it(world: World) -> None:
+    """Retired on the third day as of the first: on the second nobody knew."""
+    agent, start = world.speaker(AGENT), world.clock.moment
+    receipt = agent.remember("the offer stands", valid_from=start - timedelta(days=9))
+    world.clock.advance(86_400)
+    agent.remember("another note")
+    seq = world.store.head.seq
+    world.clock.advance(86_400)
+    agent.retire(receipt.id, reason="it had ended", valid_to=start)
+
+    past = world.store.replay(to=seq).session(scope="acme/apollo")
+    for status, reading, known in (("active", agent, seq), ("active", past, None), ("retired", agent, None)):
+        assert status == reading.get(receipt.id, known_at=known).status
+        assert (status == "active") is bool(reading.recall("offer", known_at=known))
+
+
 def test_i04_a_batch_is_visible_wholly_or_not_at_all(world: World) -> None:
     agent = world.speaker(AGENT)
     agent.remember("before")

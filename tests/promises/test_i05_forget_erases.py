@@ -13,6 +13,7 @@ import pytest
 
 import muniment
 from muniment import Action, Store
+from muniment.events import Disk, KeyTree
 from muniment.projections import packaged_embedder
 from tests.checkout import ROOT
 from tests.scanning import find_bytes, find_text, spellings
@@ -82,6 +83,26 @@ def test_i05_the_old_root_key_and_the_old_tables_are_gone_from_the_disk(world: W
     assert not tables.intersection(path.name for path in (world.path / "keys").iterdir())
     halves = (world.path / "root.key").read_bytes()
     assert halves[:4096] == halves[4096:8192]
+
+
+def test_i05_the_memorys_own_key_and_that_of_its_words_are_gone_from_the_key_tree(world: World) -> None:
+    """Read with the store's own keys, as a thief of the whole directory would: other memories keep theirs."""
+    agent = world.speaker(AGENT)
+    agent.remember("a harmless note")
+    receipt = agent.remember(SECRET)
+    world.reopen()  # so that snapshots with its words lie on the disk
+
+    def keys() -> tuple[list[bytes], list[str]]:
+        tree = KeyTree(world.path / "root.key", world.path / "keys", Disk())
+        return [tree.slot_key(slot) for slot in range(tree.capacity)], tree.content_chunks("content/")
+
+    before, chunks = keys()
+    assert chunks
+    world.speaker(AGENT).forget(receipt.id, reason="asked")
+
+    after, left = keys()
+    assert 1 == sum(one != other for one, other in zip(before, after, strict=True))
+    assert [] == left
 
 
 def test_i05_a_long_memory_is_gone_while_the_process_runs_and_after_it_closed(world: World) -> None:
