@@ -168,6 +168,8 @@ class Log:
         Stops at the end, at an unfinished frame, and at damage, which it leaves in `damage`.
         """
         self.damage = None
+        if self.head == self.start and not self._continues(self.head.segment):
+            return
         while True:
             data = self._rest_of_segment()
             at = 0
@@ -338,17 +340,22 @@ class Log:
         head = self.head
         if not self._has_next_segment():
             return False
+        if not self._continues(head.seq + 1):
+            return False
+        self._move_to_segment(head.seq + 1)
+        return True
+
+    def _continues(self, first_seq: int) -> bool:
+        head = self.head
+        header = os.pread(self._fd(first_seq), SEGMENT_HEADER_BYTES, 0)
         try:
-            log_id, first_seq, before = parse_segment_header(
-                self._path(head.seq + 1).read_bytes()[:SEGMENT_HEADER_BYTES]
-            )
+            found = parse_segment_header(header)
         except Damaged as error:
             self.damage = self._corrupt(str(error))
             return False
-        if (log_id, first_seq, before) != (self._log_id, head.seq + 1, head.chain):
-            self.damage = self._corrupt("the next segment does not continue this one")
+        if found != (self._log_id, head.seq + 1, head.chain):
+            self.damage = self._corrupt("the segment does not continue what stands before it")
             return False
-        self._move_to_segment(head.seq + 1)
         return True
 
     def _roll(self) -> None:
