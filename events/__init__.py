@@ -55,6 +55,7 @@ from ._errors import (
 from ._files import StoreFiles, create_store, find_store
 from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree, LedgerTombstone
+from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
 from ._lock import WriterLock
 from ._log import Head, LocatedFrame, Location, Log, TornTail
 from ._model import (
@@ -68,20 +69,15 @@ from ._model import (
     Draft,
     Enrolled,
     Envelope,
-    EventType,
     Forgotten,
-    Kind,
     Lifted,
     Linked,
-    LinkType,
     MemoryBody,
     MemoryEnvelope,
     Opened,
     Prohibited,
     Proposed,
-    Provenance,
     Quarantined,
-    Rank,
     RefusedWrite,
     Released,
     Remembered,
@@ -90,7 +86,6 @@ from ._model import (
     Reviewed,
     Revoked,
     RollbackAccepted,
-    Status,
     Superseded,
     TombstoneEntry,
     Unlinked,

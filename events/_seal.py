@@ -21,7 +21,15 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ._codec import EVENT_HEADER, EVENT_VERSION, FORMAT, NO_COMMITMENT, NO_SLOT, EventHeader
 from ._errors import KeyMissing, StoreNewer
-from ._model import BODIES, ENVELOPES, Body, Draft, Envelope, EventType, WordsBody
+from ._kinds import EventType
+from ._model import (
+    BODIES,
+    ENVELOPES,
+    Body,
+    Draft,
+    Envelope,
+    WordsBody,
+)
 
 KEY_BYTES: Final = 32
 TAG_BYTES: Final = 16
