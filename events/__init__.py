@@ -57,7 +57,7 @@ from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree, LedgerTombstone
 from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
 from ._lock import WriterLock
-from ._log import Head, LocatedFrame, Location, Log, TornTail
+from ._log import Log, TornTail
 from ._model import (
     BODIES,
     ENVELOPES,
@@ -93,6 +93,7 @@ from ._model import (
     WordsBody,
 )
 from ._normal import NORMAL_FORM, Value, ValueKeys, check_text, is_blank, normal_form
+from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE, ancestors, covers, parse_scope
 from ._seal import KEY_BYTES, Sealer, open_blob, seal_blob

@@ -27,7 +27,7 @@ from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
 from ._kinds import Rank
 from ._lock import WriterLock
-from ._log import Head, LocatedFrame, Location, Log, TornTail
+from ._log import Log, TornTail
 from ._model import (
     Body,
     Draft,
@@ -35,6 +35,7 @@ from ._model import (
     MemoryEnvelope,
     Opened,
 )
+from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer
