@@ -40,6 +40,7 @@ __all__ = [
     "NeedsGrant",
     "NotFound",
     "ProjectionStale",
+    "ProofInvalid",
     "ProvenanceAboveCeiling",
     "RankTooLow",
     "ReadOnly",
@@ -259,6 +260,13 @@ class SignatureInvalid(Refused):
     template = "the signed statement is refused: {detail}"
 
 
+class ProofInvalid(Refused):
+    """A receipt or a checkpoint does not prove what it says."""
+
+    code = "proof_invalid"
+    template = "the proof is refused: {detail}"
+
+
 class EnrolDenied(Refused):
     """A principal can only be enrolled by the handle that created the store, at a terminal, or by a key it has."""
 
@@ -332,6 +340,7 @@ class AnchorMismatch(Corrupt):
 
     code = "anchor_mismatch"
     template = "the log is {verdict} against the anchor at {size} events: {detail}"
+    hint = "find out who put an older or another log there; `muniment verify --anchor PATH` only compares"
 
 
 class ProjectionStale(Corrupt):

@@ -12,14 +12,16 @@ from ._recall import Recall
 from ._register import Register
 from ._state import LATEST, Memory, Place
 from ._tombstones import Tombstones
+from ._tree import Tree
 
 
 class Projections:
-    """Register, tombstones and recall over one log, and the beliefs that are read from the register."""
+    """Register, tombstones, recall and tree over one log, and the beliefs that are read from the register."""
 
     def __init__(self, open_body: Callable[[Event], Body | None], read_body: Callable[[Place], Body | None]) -> None:
         self.register = Register(open_body)
         self.tombstones = Tombstones()
+        self.tree = Tree()
         self.beliefs = Beliefs(self.register)
         self._read = read_body
         self.recall = Recall(self.read_memory)
@@ -33,6 +35,7 @@ class Projections:
         """Take in the next batch."""
         self.register.apply(batch)
         self.tombstones.apply(batch)
+        self.tree.apply(batch)
         self.recall.apply(batch)
 
     def erase_later(self, event: Event, envelope: Forgotten) -> None:
@@ -58,6 +61,7 @@ class Projections:
             "beliefs": self.register.digest().hex(),
             "recall": self.recall.digest().hex(),
             "tombstones": self.tombstones.digest().hex(),
+            "tree": self.tree.digest().hex(),
         }
 
     def standing(self, memory: Memory, *, valid_at: int, known: int = LATEST) -> Standing:
