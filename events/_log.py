@@ -105,8 +105,17 @@ class Log:
     Not thread-safe, and `append` and `recover` need the writer lock: the door takes care of both.
     """
 
-    def __init__(self, directory: Path, log_id: bytes, disk: Disk, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        log_id: bytes,
+        disk: Disk,
+        *,
+        read_only: bool = False,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
         self._directory, self._log_id, self._disk, self._read_only = directory, log_id, disk, read_only
+        self._segment_bytes = segment_bytes
         self._fds: dict[int, int] = {}
         self._poison: str | None = None
         self.damage: LogCorrupt | None = None
@@ -187,7 +196,7 @@ class Log:
             DiskFull: there was no room; nothing of the frame is left.
         """
         self._check_writable()
-        if self.head.offset >= SEGMENT_BYTES:
+        if self.head.offset >= self._segment_bytes:
             self._roll()
         head = self.head
         data, chain = format_frame(head.seq + 1, events, Digest(head.chain))
@@ -223,6 +232,10 @@ class Log:
         self._disk.sync(fd)
         self._disk.sync_directory(self._directory)
         return TornTail(self.head.seq + 1, len(data), name, _slots_named(data, self.head.next_slot))
+
+    def segment_name(self, first_seq: int) -> str:
+        """Return the file name of a segment."""
+        return self._path(first_seq).name
 
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""
