@@ -71,7 +71,7 @@ SEGMENT_HEADER: Final = struct.Struct(">8sHHI16sQ32s24s")
 FRAME_HEADER_BYTES: Final = FRAME_HEADER.size + _FRAME_CRC.size
 SEGMENT_HEADER_BYTES: Final = SEGMENT_HEADER.size + DIGEST_BYTES
 
-_FRAME_MAGIC: Final = b"MNf1"
+FRAME_MAGIC: Final = b"MNf1"
 _SEGMENT_MAGIC: Final = b"MUNIMENT"
 _EVENT_PREFIX: Final = b"\x00"
 _GENESIS_PREFIX: Final = b"\x01"
@@ -144,11 +144,12 @@ def format_frame(first_seq: int, events: Sequence[bytes], before: Digest) -> tup
     chain: list[Digest] = []
     link = before
     for event in events:
-        link = chain_hash(link, event)
+        link = Digest(blake3(_EVENT_PREFIX + link + event).digest())
         chain.append(link)
-    lengths = struct.pack(f">{len(events)}I", *map(len, events))
-    body_bytes = len(lengths) + sum(map(len, events))
-    header = FRAME_HEADER.pack(_FRAME_MAGIC, body_bytes, first_seq, len(events), 0)
+    sizes = list(map(len, events))
+    lengths = struct.pack(f">{len(events)}I", *sizes)
+    body_bytes = len(lengths) + sum(sizes)
+    header = FRAME_HEADER.pack(FRAME_MAGIC, body_bytes, first_seq, len(events), 0)
     crc = _FRAME_CRC.pack(zlib.crc32(header))
     return b"".join((header, crc, lengths, *events, link)), chain
 
@@ -164,7 +165,7 @@ def parse_frame(data: bytes, at: int, expected_seq: int, before: Digest) -> Fram
         return None
     magic, body_bytes, first_seq, count, zero = FRAME_HEADER.unpack_from(data, at)
     (crc,) = _FRAME_CRC.unpack_from(data, at + FRAME_HEADER.size)
-    if magic != _FRAME_MAGIC or zlib.crc32(data[at : at + FRAME_HEADER.size]) != crc:
+    if magic != FRAME_MAGIC or zlib.crc32(data[at : at + FRAME_HEADER.size]) != crc:
         raise Damaged("frame header does not match its checksum")
     if first_seq != expected_seq:
         raise Damaged(f"expected event {expected_seq}, the frame begins with {first_seq}")
@@ -196,6 +197,14 @@ def _parse_frame_body(data: bytes, at: int, count: int, size: int, first_seq: in
     if data[end : end + DIGEST_BYTES] != link:
         raise Damaged("chain hash does not match")
     return Frame(first_seq, events, chain, offsets, size)
+
+
+def is_frame_header(data: bytes, at: int) -> bool:
+    """Tell whether a frame header with a right checksum stands at an offset."""
+    if len(data) - at < FRAME_HEADER_BYTES or data[at : at + 4] != FRAME_MAGIC:
+        return False
+    crc = _FRAME_CRC.pack(zlib.crc32(data[at : at + FRAME_HEADER.size]))
+    return data[at + FRAME_HEADER.size : at + FRAME_HEADER_BYTES] == crc
 
 
 def format_segment_header(log_id: bytes, first_seq: int, before: Digest) -> bytes:

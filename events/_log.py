@@ -3,19 +3,24 @@ The log: 64 MiB segments of frames, append-only, followed by any number of reade
 
 Steps of an append, with what a crash after each leaves (the caller holds the writer lock and has caught up):
 
-    1. if the segment is full: the next one is created, its header written and synced: an empty segment, or none
-    2. fsync of log/: the segment's name is durable
-    3. the old segment becomes read-only: cosmetic, readers go by the next one's name
+    1. if the segment is full: the next one is created, its header written and synced, and renamed into place; fsync
+       of log/: an empty segment, or none, or a leftover that the next roll replaces
+    2. the old segment becomes read-only: cosmetic, readers go by the next one's name
+    3. the mark is set: the next holder of the lock recovers, and finds nothing to do
     4. write of the frame: nothing, or a torn frame that nobody was told about
     5. fdatasync: the whole frame; only now is it acknowledged
-    6. the head in memory moves: lost with the process, found again by reading
+    6. the mark is cleared: the next holder writes the whole frame over itself once more, for nothing
+    7. the head in memory moves: lost with the process, found again by reading
 
 `read_new` is how opening, catching up, replay and verification all read; `recover` sets a torn frame aside.
-After a write or sync that failed the outcome is unknown: the log refuses to write until it is opened again.
+After a sync that failed the outcome is unknown, and this process writes no more. The mark stays: the next holder of the
+lock, in whatever process, writes the tail over itself and syncs that, because the kernel may have marked pages clean
+that never reached the disk (a second fsync would then succeed without having written them).
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -29,6 +34,7 @@ from ._codec import (
     EVENT_HEADER,
     FRAME_HEADER,
     FRAME_HEADER_BYTES,
+    FRAME_MAGIC,
     NO_SLOT,
     SEGMENT_HEADER_BYTES,
     Damaged,
@@ -37,14 +43,17 @@ from ._codec import (
     format_frame,
     format_segment_header,
     genesis,
+    is_frame_header,
     parse_frame,
     parse_segment_header,
 )
 from ._disk import Disk, raise_typed
 from ._errors import LogCorrupt, StoreReadOnly, WriterPoisoned
+from ._lock import Mark, WriterLock
 
 SEGMENT_BYTES: Final = 64 << 20
 _SECTOR: Final = 512
+_ENOUGH_ZEROS: Final = 16
 _SUFFIX: Final = ".seg"
 _RECORDED_AT: Final = struct.Struct(">q")
 _RECORDED_AT_OFFSET: Final = 12
@@ -111,12 +120,15 @@ class Log:
         log_id: bytes,
         disk: Disk,
         *,
+        lock: WriterLock | None = None,
         read_only: bool = False,
         segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
+        """Read the log from its start. Without a lock nobody else may write: for copies, and for creation."""
         self._directory, self._log_id, self._disk, self._read_only = directory, log_id, disk, read_only
-        self._segment_bytes = segment_bytes
+        self._lock, self._segment_bytes = lock, segment_bytes
         self._fds: dict[int, int] = {}
+        self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
         self.damage: LogCorrupt | None = None
         self.head = self.start
@@ -179,7 +191,7 @@ class Log:
 
     def is_behind(self) -> bool:
         """Tell, by two system calls, whether there are bytes after the head."""
-        if os.fstat(self._fd(self.head.segment)).st_size > self.head.offset:
+        if self._readable_size(self._fd(self.head.segment)) > self.head.offset:
             return True
         return self.head.seq >= self.head.segment and self._path(self.head.seq + 1).exists()
 
@@ -200,8 +212,7 @@ class Log:
             self._roll()
         head = self.head
         data, chain = format_frame(head.seq + 1, events, Digest(head.chain))
-        fd = self._fd(head.segment)
-        self._write_frame(fd, data, head)
+        self._write_frame(self._fd(head.segment), data, head)
         offsets: list[int] = []
         position = FRAME_HEADER_BYTES + 4 * len(events)
         for event in events:
@@ -212,12 +223,25 @@ class Log:
         self._advance(frame, recorded_at)
         return located
 
+    def complete(self) -> None:
+        """
+        Make durable what the last holder of the lock wrote and perhaps never synced; called before catching up.
+
+        What lies behind the mark is written over itself and synced: a whole frame there is then part of the log.
+        """
+        mark = None if self._lock is None else self._lock.mark()
+        if mark is not None:
+            self._rewrite(mark)
+            self._clear_mark()
+
     def recover(self) -> TornTail | None:
         """
-        Set aside what an unfinished commit left after the head, and return what it was.
+        Set aside the remains of an unfinished commit after the head, and return what they were.
+
+        Called by the holder of the lock, after `complete` and after reading everything that is whole.
 
         Raises:
-            LogCorrupt: the bytes are not the remains of an unfinished commit.
+            LogCorrupt: the bytes after the head are not the remains of an unfinished commit.
         """
         if self.damage is not None:
             raise self.damage
@@ -243,16 +267,17 @@ class Log:
 
     def close(self) -> None:
         """Release the descriptors."""
-        for fd in self._fds.values():
+        for fd in (*self._fds.values(), *self._overwrite_fds.values()):
             os.close(fd)
         self._fds.clear()
+        self._overwrite_fds.clear()
 
     def _next_frame(self, data: bytes, at: int) -> LocatedFrame | None:
         head = self.head
         try:
             frame = parse_frame(data, at, head.seq + 1, Digest(head.chain))
         except Damaged as error:
-            if not _is_torn(data, at):
+            if not _is_torn(data, at, head.offset):
                 self.damage = self._corrupt(str(error))
             return None
         if frame is None:
@@ -276,10 +301,19 @@ class Log:
 
     def _rest_of_segment(self) -> bytes:
         fd = self._fd(self.head.segment)
-        size = os.fstat(fd).st_size
+        size = self._readable_size(fd)
         if size <= self.head.offset:
             return b""
         return os.pread(fd, size - self.head.offset, self.head.offset)
+
+    def _readable_size(self, fd: int) -> int:
+        # Size first, mark second: a frame whose bytes the size includes had its mark set before, and either it is
+        # still set, or the frame has been synced in between.
+        size = os.fstat(fd).st_size
+        mark = None if self._lock is None else self._lock.mark()
+        if mark is not None and mark.segment == self.head.segment:
+            return min(size, mark.offset)
+        return size
 
     def _enter_next_segment(self) -> bool:
         head = self.head
@@ -313,25 +347,51 @@ class Log:
         self._disk.replace_file(path, format_segment_header(self._log_id, first_seq, before))
 
     def _write_frame(self, fd: int, data: bytes, head: Head) -> None:
+        if self._lock is not None:
+            self._lock.set_mark(Mark(head.segment, head.offset))
         try:
             self._disk.write(fd, data)
         except OSError as error:
             self._take_back(fd, head.offset, error)
             raise_typed(error, self._path(head.segment), "the log")
-        try:
-            self._disk.sync(fd)
-        except OSError as error:
-            # The kernel may have marked the pages clean: a second fsync would succeed without having written them.
-            self._poison = "fdatasync"
-            raise WriterPoisoned(step="fdatasync", detail=str(error)) from error
+        self._sync(fd, "fdatasync")
+        self._clear_mark()
 
     def _take_back(self, fd: int, size: int, error: OSError) -> None:
         try:
             self._disk.truncate(fd, size)
-            self._disk.sync(fd)
         except OSError:
             self._poison = "write"
             raise WriterPoisoned(step="write", detail=str(error)) from error
+        self._sync(fd, "write")
+        self._clear_mark()
+
+    def _rewrite(self, mark: Mark) -> None:
+        fd = self._fd(mark.segment)
+        size = os.fstat(fd).st_size
+        if size > mark.offset:
+            self._disk.overwrite(
+                self._overwriting(mark.segment), os.pread(fd, size - mark.offset, mark.offset), mark.offset
+            )
+        self._sync(fd, "fdatasync")
+
+    def _overwriting(self, segment: int) -> int:
+        # Linux appends on a descriptor opened for appending, whatever offset pwrite names.
+        fd = self._overwrite_fds.get(segment)
+        if fd is None:
+            fd = self._overwrite_fds[segment] = os.open(self._path(segment), os.O_WRONLY | os.O_CLOEXEC)
+        return fd
+
+    def _sync(self, fd: int, step: str) -> None:
+        try:
+            self._disk.sync(fd)
+        except OSError as error:
+            self._poison = step
+            raise WriterPoisoned(step=step, detail=str(error)) from error
+
+    def _clear_mark(self) -> None:
+        if self._lock is not None:
+            self._lock.clear_mark()
 
     def _check_writable(self) -> None:
         if self._poison:
@@ -364,15 +424,31 @@ class Log:
         return fd
 
 
-def _is_torn(data: bytes, at: int) -> bool:
+def _is_torn(data: bytes, at: int, offset: int) -> bool:
     # A torn commit is the last thing in the log, and lacks bytes: it is short (parse_frame says None, not Damaged), or
-    # a sector of it was never written and reads as zeros. A full-length frame that is merely wrong is damage.
+    # a sector of it was never written and reads as zeros. A full-length frame that is merely wrong is damage, and so is
+    # a bad frame with another frame's beginning after it.
     rest = data[at:]
-    if len(rest) >= FRAME_HEADER_BYTES:
-        _, body_bytes, _, _, _ = FRAME_HEADER.unpack_from(rest)
-        if len(rest) > FRAME_HEADER_BYTES + body_bytes + DIGEST_BYTES and not _has_zeroed_sector(rest):
-            return False
-    return _has_zeroed_sector(rest)
+    if rest.find(FRAME_MAGIC, 1) != -1 and _another_frame(rest):
+        return False
+    return _has_zeroed_sector(rest, offset)
+
+
+def _another_frame(rest: bytes) -> bool:
+    position = rest.find(FRAME_MAGIC, 1)
+    while position != -1:
+        if is_frame_header(rest, position):
+            return True
+        position = rest.find(FRAME_MAGIC, position + 1)
+    return False
+
+
+def _has_zeroed_sector(rest: bytes, offset: int) -> bool:
+    # Sectors are those of the file: the first and the last one may be partly ours. A handful of zeros at either end
+    # proves nothing, since a hash may end in them.
+    start = -offset % _SECTOR
+    edges = [0, *range(start, len(rest), _SECTOR), len(rest)]
+    return any(high - low >= _ENOUGH_ZEROS and not any(rest[low:high]) for low, high in itertools.pairwise(edges))
 
 
 def _slots_named(torn: bytes, first_free: int) -> frozenset[int]:
@@ -390,8 +466,3 @@ def _slots_named(torn: bytes, first_free: int) -> frozenset[int]:
         (length,) = struct.unpack_from(">I", torn, FRAME_HEADER_BYTES + 4 * n)
         position += length
     return frozenset(slot for slot in slots if first_free <= slot != NO_SLOT)
-
-
-def _has_zeroed_sector(rest: bytes) -> bool:
-    zeros = bytes(_SECTOR)
-    return any(rest[i : i + _SECTOR] == zeros[: len(rest[i : i + _SECTOR])] for i in range(0, len(rest), _SECTOR))

@@ -2,7 +2,8 @@
 Sealing: AES-256-GCM through `cryptography`, with a commitment to the key beside each sealed part.
 
 GCM does not commit to its key: whoever holds the log could otherwise make one ciphertext that opens to two texts under
-two keys. So each part carries BLAKE3(key=key, 0x02)[:16], checked before opening.
+two keys. So each part carries SHA-256(0x02 || key)[:16], checked before opening. (SHA-256 and not BLAKE3, because on 33
+bytes it takes half the time: 0.5 and 1.0 microseconds through Python.)
 
 Plaintext is a u32 length, the bytes, and zeros up to the next size class (Padmé, Nikitin et al. 2019: at most 12 % of
 overhead, and the ciphertext's length tells about log log of the true one), so that lengths say little.
@@ -11,10 +12,10 @@ overhead, and the ciphertext's length tells about log log of the true one), so t
 from __future__ import annotations
 
 import struct
+from hashlib import sha256
 from typing import Final, Protocol
 
 import msgspec
-from blake3 import blake3
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -31,6 +32,7 @@ _BODY_DOMAIN: Final = b"B"
 _BLOB_DOMAIN: Final = b"S"
 _LENGTH: Final = struct.Struct(">I")
 _SMALLEST: Final = 64
+_HEADER_BYTES: Final = EVENT_HEADER.size
 
 
 class KeySource(Protocol):
@@ -46,18 +48,24 @@ class KeySource(Protocol):
 
 
 def commitment(key: bytes) -> bytes:
-    """Return the 16 bytes that commit to a key: BLAKE3(key=key, 0x02)[:16]."""
-    return blake3(_COMMIT, key=key).digest(16)
+    """Return the 16 bytes that commit to a key: SHA-256(0x02 || key)[:16]."""
+    return sha256(_COMMIT + key).digest()[:16]
 
 
 def padded_size(length: int) -> int:
     """Return the size class of a plaintext: the Padmé bound, at least 64."""
+    if length < len(_SIZES):
+        return _SIZES[length]
     if length <= _SMALLEST:
         return _SMALLEST
     exponent = length.bit_length() - 1
     low_bits = exponent - exponent.bit_length()
     mask = (1 << low_bits) - 1
     return (length + mask) & ~mask
+
+
+_SIZES: list[int] = []
+_SIZES = [padded_size(length) for length in range(2_048)]
 
 
 def seal_blob(key: bytes, nonce: bytes, plain: bytes, context: bytes) -> bytes:
@@ -94,10 +102,13 @@ class Sealer:
 
     def seal(self, draft: Draft, *, seq: int, recorded_at: int, scope_slot: int, slot: int, nonce: bytes) -> bytes:
         """Return the event's bytes."""
-        cipher, scope_commitment = self._scope_cipher(scope_slot)
+        cipher, scope_commitment = self._scopes.get(scope_slot) or self._scope_cipher(scope_slot)
         envelope = _pad(_encode(draft.envelope))
-        body = b"" if draft.body is None else _pad(_encode(draft.body))
-        body_key = self._keys.slot_key(slot) if body else b""
+        if draft.body is None:
+            body, body_key, slot, body_commitment, body_bytes = b"", b"", NO_SLOT, NO_COMMITMENT, 0
+        else:
+            body, body_key = _pad(_encode(draft.body)), self._keys.slot_key(slot)
+            body_commitment, body_bytes = commitment(body_key), len(body) + TAG_BYTES
         header = EVENT_HEADER.pack(
             EVENT_VERSION,
             draft.envelope.TYPE,
@@ -106,18 +117,18 @@ class Sealer:
             recorded_at,
             draft.id,
             scope_slot,
-            slot if body else NO_SLOT,
+            slot,
             nonce,
             scope_commitment,
-            commitment(body_key) if body else NO_COMMITMENT,
+            body_commitment,
             len(envelope) + TAG_BYTES,
-            len(body) + TAG_BYTES if body else 0,
+            body_bytes,
         )
         context = self._log_id + header
         sealed = cipher.encrypt(nonce, envelope, _ENVELOPE_DOMAIN + context)
-        if not body:
+        if not body_bytes:
             return header + sealed
-        return b"".join((header, sealed, AESGCM(body_key).encrypt(nonce, body, _BODY_DOMAIN + context)))
+        return header + sealed + AESGCM(body_key).encrypt(nonce, body, _BODY_DOMAIN + context)
 
     def open_envelope(self, header: EventHeader, event: bytes) -> Envelope | None:
         """
@@ -133,10 +144,11 @@ class Sealer:
             if kept[1] != header.scope_commitment:
                 self._explain_missing(slot)
                 return None
-        start = EVENT_HEADER.size
-        plain = self._decrypt(
-            kept[0], slot, header.nonce, event[start : start + header.envelope_bytes], _ENVELOPE_DOMAIN, event
-        )
+        sealed = event[_HEADER_BYTES : _HEADER_BYTES + header.envelope_bytes]
+        try:
+            plain = kept[0].decrypt(header.nonce, sealed, _ENVELOPE_DOMAIN + self._log_id + event[:_HEADER_BYTES])
+        except InvalidTag as error:
+            raise _unfit(slot) from error
         return _ENVELOPE_DECODERS[header.type].decode(_unpad(plain))
 
     def open_body(self, header: EventHeader, event: bytes) -> Body | None:
@@ -146,14 +158,18 @@ class Sealer:
         Raises:
             KeyMissing: the key does not fit and no forget explains it.
         """
-        if header.slot == NO_SLOT:
+        slot = header.slot
+        if slot == NO_SLOT:
             return None
-        key = self._keys.slot_key(header.slot)
+        key = self._keys.slot_key(slot)
         if commitment(key) != header.commitment:
-            self._explain_missing(header.slot)
+            self._explain_missing(slot)
             return None
-        start = EVENT_HEADER.size + header.envelope_bytes
-        plain = self._decrypt(AESGCM(key), header.slot, header.nonce, event[start:], _BODY_DOMAIN, event)
+        sealed = event[_HEADER_BYTES + header.envelope_bytes :]
+        try:
+            plain = AESGCM(key).decrypt(header.nonce, sealed, _BODY_DOMAIN + self._log_id + event[:_HEADER_BYTES])
+        except InvalidTag as error:
+            raise _unfit(slot) from error
         return _BODY_DECODERS[header.type].decode(_unpad(plain))
 
     def _scope_cipher(self, slot: int) -> tuple[AESGCM, bytes]:
@@ -163,15 +179,13 @@ class Sealer:
             kept = self._scopes[slot] = (AESGCM(key), commitment(key))
         return kept
 
-    def _decrypt(self, cipher: AESGCM, slot: int, nonce: bytes, sealed: bytes, domain: bytes, event: bytes) -> bytes:
-        try:
-            return cipher.decrypt(nonce, sealed, domain + self._log_id + event[: EVENT_HEADER.size])
-        except InvalidTag as error:
-            raise KeyMissing(slot=slot, detail="the sealed bytes do not fit the key they commit to") from error
-
     def _explain_missing(self, slot: int) -> None:
         if not self._keys.is_shredded(slot):
             raise KeyMissing(slot=slot, detail="it is another key than the event was sealed with")
+
+
+def _unfit(slot: int) -> KeyMissing:
+    return KeyMissing(slot=slot, detail="the sealed bytes do not fit the key they commit to")
 
 
 def _pad(plain: bytes) -> bytes:
