@@ -58,6 +58,7 @@ from ._store import Store
 from ._store import open_store as open  # noqa: A004  # `muniment.open` is the door's name
 from ._user import UserSession
 from ._version import VERSION as __version__  # noqa: N811  # the name that tools look for
+from ._witness import Checkpoint
 
 __all__ = [
     "Action",
@@ -65,6 +66,7 @@ __all__ = [
     "BeliefView",
     "Briefing",
     "Change",
+    "Checkpoint",
     "Conflict",
     "Context",
     "Corrupt",
