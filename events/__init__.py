@@ -59,12 +59,12 @@ from ._log import Head, LocatedFrame, Location, Log, TornTail
 from ._merkle import (
     BadProof,
     CompactRange,
-    Nodes,
     check_record,
     check_tree,
     leaf_hash,
     prove_record,
     prove_tree,
+    read_records,
     tree_root,
 )
 from ._model import (
@@ -209,7 +209,6 @@ __all__ = [
     "Moment",
     "MunimentError",
     "NeedsGrant",
-    "Nodes",
     "NotFound",
     "Note",
     "NoteSigner",
@@ -302,6 +301,7 @@ __all__ = [
     "parse_verifier_key",
     "prove_record",
     "prove_tree",
+    "read_records",
     "seal_blob",
     "sign_note",
     "signers",

@@ -115,23 +115,15 @@ class CompactRange:
         return found
 
 
-class Nodes:
-    """Every whole subtree over some records, in memory: two hashes a record. Made to be asked for proofs."""
+def read_records(records: Sequence[bytes]) -> ReadNode:
+    """Return a function that hashes whole subtrees of some records when asked: at most all of them for one proof."""
 
-    def __init__(self, records: Iterable[bytes]) -> None:
-        self._levels = [[leaf_hash(record) for record in records]]
-        while len(self._levels[-1]) > 1:
-            pairs = iter(self._levels[-1])
-            self._levels.append([node_hash(left, right) for left, right in zip(pairs, pairs, strict=False)])
+    def read(level: int, index: int) -> Hash:
+        part = CompactRange()
+        part.extend(records[index << level : (index + 1) << level])
+        return part.root()
 
-    @property
-    def size(self) -> int:
-        """How many records there are."""
-        return len(self._levels[0])
-
-    def __call__(self, level: int, index: int) -> Hash:
-        """Return the hash of a whole subtree."""
-        return self._levels[level][index]
+    return read
 
 
 def tree_root(size: int, read: ReadNode) -> Hash:

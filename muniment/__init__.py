@@ -52,6 +52,7 @@ from ._answers import (
 from ._context import Context
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
+from ._receipts import Proof, check_proof
 from ._replayed import PastSession, PastStore
 from ._session import Session
 from ._store import Store
@@ -89,6 +90,7 @@ __all__ = [
     "PathPrefix",
     "Pattern",
     "Policy",
+    "Proof",
     "Provenance",
     "Range",
     "Rank",
@@ -111,5 +113,6 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "check_proof",
     "open",
 ]

@@ -55,6 +55,7 @@ from ._engine import Engine, Options
 from ._operator import Operator
 from ._points import KnownAt, known_seq
 from ._reading import Reads, check_reads
+from ._receipts import prove
 from ._replayed import Past, PastStore
 from ._session import Session
 from ._submit import Submitter
@@ -307,6 +308,14 @@ class Store:
     def checkpoint(self) -> Checkpoint:
         """Write a checkpoint of the head into the store, advance the anchor, and return it."""
         return self._engine.checkpoint()
+
+    def prove(self, event: str) -> dict[str, object]:
+        """
+        Return a receipt that an event is in the log, as JSON-ready data: for somebody who has not got the log.
+
+        Any event's id will do, or a unique prefix: a memory's, a decision's, a forget's. See `muniment.check_proof`.
+        """
+        return prove(self._engine, event)
 
     @property
     def origin(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -12,18 +13,18 @@ from hypothesis import strategies as st
 from muniment.events import (
     BadProof,
     CompactRange,
-    Nodes,
     check_record,
     check_tree,
     leaf_hash,
     prove_record,
     prove_tree,
+    read_records,
     tree_root,
 )
 
 SIZES = 100
 RECORDS = [hashlib.blake2b(bytes([n]), digest_size=32).digest() for n in range(SIZES)]
-NODES = Nodes(RECORDS)
+NODES = cache(read_records(RECORDS))
 ROOTS = [tree_root(size, NODES) for size in range(SIZES)]
 
 # The inputs and roots of the Certificate Transparency reference tests, for sizes 1 to 8.
@@ -55,15 +56,15 @@ def bits(size: int, at: int) -> Iterator[int]:
 def test_roots_are_those_of_certificate_transparency() -> None:
     inputs = [bytes.fromhex(one) for one in CT_INPUTS]
 
-    assert CT_ROOTS == [tree_root(size, Nodes(inputs)).hex() for size in range(1, 9)]
+    assert CT_ROOTS == [tree_root(size, read_records(inputs)).hex() for size in range(1, 9)]
 
 
 def test_the_empty_tree_has_the_hash_of_nothing() -> None:
-    assert hashlib.sha256(b"").digest() == tree_root(0, Nodes([])) == CompactRange().root()
+    assert hashlib.sha256(b"").digest() == tree_root(0, read_records([])) == CompactRange().root()
 
 
 def test_a_leaf_can_not_be_taken_for_a_node() -> None:
-    assert leaf_hash(leaf_hash(b"a") + leaf_hash(b"b")) != tree_root(2, Nodes([b"a", b"b"]))
+    assert leaf_hash(leaf_hash(b"a") + leaf_hash(b"b")) != tree_root(2, read_records([b"a", b"b"]))
 
 
 @given(groups=st.lists(st.integers(0, 20), max_size=12))
@@ -74,7 +75,7 @@ def test_a_range_gives_the_same_root_however_records_are_grouped(groups: list[in
         grown.extend(records[at : at + count])
         at += count
 
-    assert tree_root(len(records), Nodes(records)) == grown.root()
+    assert tree_root(len(records), read_records(records)) == grown.root()
     assert len(records) == grown.size
 
 
