@@ -23,8 +23,9 @@ import muniment
 from ._forger import Segment, read_log, rechain, reword, splice, write_segment
 from ._harness import Result
 
-SEGMENT_BYTES = 3_000
+SEGMENT_BYTES = 1_500
 SCOPE = "acme/apollo"
+NOTHING = "nothing kept elsewhere"
 
 
 class Row(msgspec.Struct):
@@ -112,7 +113,11 @@ def _judge(row: Row, said: muniment.Verification | muniment.MunimentError, first
         low, high = _named(findings[0])
         # A batch is one commit: its events stand and fall together, so any of them names it.
         row.named += low <= last and first <= high
-    elif not isinstance(said, muniment.MunimentError) and any("missing at the end" in one for one in said.unchecked):
+    elif (
+        row.against == NOTHING
+        and not isinstance(said, muniment.MunimentError)
+        and any("missing at the end" in one for one in said.unchecked)
+    ):
         row.told += 1
     else:
         row.missed += 1
@@ -226,7 +231,7 @@ def _batches(victim: Victim) -> list[list[bytes]]:
 
 
 def _both(attack: str, store: str) -> tuple[Row, Row]:
-    return Row(f"{attack} ({store})", "anchor"), Row(f"{attack} ({store})", "nothing kept elsewhere")
+    return Row(f"{attack} ({store})", "anchor"), Row(f"{attack} ({store})", NOTHING)
 
 
 def _judge_both(victim: Victim, rows: tuple[Row, Row], first: int, last: int) -> None:

@@ -127,6 +127,7 @@ class Log:
         """Read the log from its start. Without a lock nobody else may write: for copies, and for creation."""
         self._directory, self._log_id, self._disk, self._read_only = directory, log_id, disk, read_only
         self._lock, self._segment_bytes = lock, segment_bytes
+        self._prefix = f"{directory}{os.sep}"
         self._fds: dict[int, int] = {}
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
@@ -173,6 +174,8 @@ class Log:
         Stops at the end, at an unfinished frame, and at damage, which it leaves in `damage`.
         """
         self.damage = None
+        if self.head == self.start and not self._is_header(1, self.start.chain):
+            return
         while True:
             data = self._rest_of_segment()
             at = 0
@@ -193,7 +196,7 @@ class Log:
         """Tell, by two system calls, whether there are bytes after the head."""
         if self._readable_size(self._fd(self.head.segment)) > self.head.offset:
             return True
-        return self.head.seq >= self.head.segment and self._path(self.head.seq + 1).exists()
+        return self._has_next_segment()
 
     def bytes_after_head(self) -> int:
         """Return how many bytes of the segment lie after the head."""
@@ -315,21 +318,31 @@ class Log:
             return min(size, mark.offset)
         return size
 
+    def _has_next_segment(self) -> bool:
+        # Asked on every read and every write: no Path objects.
+        following = self.head.seq + 1
+        return following > self.head.segment and os.path.exists(f"{self._prefix}{following:016d}{_SUFFIX}")
+
     def _enter_next_segment(self) -> bool:
         head = self.head
-        if head.seq < head.segment or not self._path(head.seq + 1).exists():
+        if not self._has_next_segment():
             return False
-        try:
-            log_id, first_seq, before = parse_segment_header(
-                self._path(head.seq + 1).read_bytes()[:SEGMENT_HEADER_BYTES]
-            )
-        except Damaged as error:
-            self.damage = self._corrupt(str(error))
-            return False
-        if (log_id, first_seq, before) != (self._log_id, head.seq + 1, head.chain):
-            self.damage = self._corrupt("the next segment does not continue this one")
+        if not self._is_header(head.seq + 1, head.chain):
             return False
         self._move_to_segment(head.seq + 1)
+        return True
+
+    def _is_header(self, segment: int, before: bytes) -> bool:
+        """Tell whether the segment begins as it should; leaves the damage when it does not."""
+        data = os.pread(self._fd(segment), SEGMENT_HEADER_BYTES, 0)
+        try:
+            found = parse_segment_header(data)
+        except Damaged as error:
+            self.damage = self._corrupt(str(error), segment)
+            return False
+        if found != (self._log_id, segment, before):
+            self.damage = self._corrupt("the segment does not continue the log", segment)
+            return False
         return True
 
     def _roll(self) -> None:
@@ -401,9 +414,10 @@ class Log:
         if self.damage is not None:
             raise self.damage
 
-    def _corrupt(self, detail: str) -> LogCorrupt:
+    def _corrupt(self, detail: str, header_of: int | None = None) -> LogCorrupt:
         head = self.head
-        return LogCorrupt(seq=head.seq + 1, segment=self._path(head.segment).name, offset=head.offset, detail=detail)
+        segment, offset = (head.segment, head.offset) if header_of is None else (header_of, 0)
+        return LogCorrupt(seq=head.seq + 1, segment=self._path(segment).name, offset=offset, detail=detail)
 
     def _path(self, first_seq: int) -> Path:
         return self._directory / f"{first_seq:016d}{_SUFFIX}"

@@ -59,7 +59,7 @@ class MemoryFields(TypedDict, total=False):
     reason: str | None
 
 
-class MemoryRequest(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A memory that may be written, once its text, times, data and secrets were found good."""
 
     handle: Handle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -258,7 +259,9 @@ class Store:
         state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
         if self._engine.rolled_back:
             state.erase_shredded(self._engine.keys.shredded, seq=state.seq, recorded_at=instant)
+        mutex = threading.RLock()
         dense = Dense(
+            mutex,
             state.recall,
             self._engine.files.projections,
             self._engine.keys.slot_key,
@@ -268,7 +271,7 @@ class Store:
         guard = Guard(state, self._engine.options.policy)
         past = Past(
             state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
-            store=self._engine.files.store_id,
+            store=self._engine.files.store_id, mutex=mutex,
         )  # fmt: skip
         return PastStore(past)
 
@@ -346,7 +349,7 @@ class Store:
         """Make every missing vector now, and return how many were made."""
         with self._engine.mutex:
             self._engine.refresh()
-            return self._engine.dense.embed_all(progress)
+        return self._engine.dense.embed_all(progress)
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each projection; equal for live and rebuilt ones of the same log."""

@@ -30,7 +30,7 @@ def verify_store(engine: Engine, anchor: Path | None, key: str | None) -> Verifi
     sizes = [one.anchor.tip.size for one in stored]
     reader = engine.reader()
     try:
-        report = verify_log(reader, sizes=sizes if found is None else [*sizes, found.tip.size])
+        report = verify_log(engine.files.path, reader, sizes=sizes if found is None else [*sizes, found.tip.size])
         torn = tuple(orphan_bytes(reader)) if report.damage is None else ()
     finally:
         reader.log.close()
