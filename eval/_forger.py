@@ -8,14 +8,18 @@ he has not got is what is kept elsewhere: the log key and the anchor.
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from muniment.events import Disk, Draft, Id, KeyTree, MemoryBody, Sealer, find_store, genesis, parse_event_header
+from muniment.events import Body, Disk, Draft, Id, KeyTree, MemoryBody, Sealer, find_store, genesis, parse_event_header
 from muniment.events._codec import (
+    DIGEST_BYTES,
+    FRAME_HEADER,
+    FRAME_HEADER_BYTES,
     SEGMENT_HEADER_BYTES,
     Digest,
     format_frame,
@@ -64,8 +68,7 @@ def rechain(store: Path, batches: Iterable[list[bytes]]) -> None:
     seq, link = 1, genesis(log_id)
     out = [format_segment_header(log_id, seq, link)]
     for events in batches:
-        placed = [renumber(event, seq + n) for n, event in enumerate(events)]
-        data, chain = format_frame(seq, placed, Digest(link))
+        data, chain = format_frame(seq, events, Digest(link))
         out.append(data)
         seq, link = seq + len(events), chain[-1]
     for path in (store / "log").iterdir():
@@ -86,21 +89,87 @@ def splice(segment: Segment, number: int, events: list[bytes]) -> None:
     write_segment(segment, [*segment.frames[:number], frame, *segment.frames[number + 1 :]])
 
 
-def renumber(event: bytes, seq: int) -> bytes:
-    """Return the event with another sequence number in its clear part; its seals then no longer fit that."""
-    return event if parse_event_header(event).seq == seq else event[:4] + seq.to_bytes(8) + event[12:]
+class RawFrame(NamedTuple):
+    """A frame as it lies there, whether it fits or not: its number, its events, its stored hash."""
+
+    first_seq: int
+    events: list[bytes]
+    trailer: bytes
 
 
-def reword(store: Path, event: bytes, content: str) -> bytes:
-    """Return a memory's event with other words, sealed with the store's own keys as if it had always said so."""
-    files = find_store(store)
-    sealer = Sealer(files.store_id, KeyTree(files.root_key, files.keys, Disk()))
-    header = parse_event_header(event)
-    envelope, body = sealer.open_envelope(header, event), sealer.open_body(header, event)
-    if envelope is None or not isinstance(body, MemoryBody):
-        raise ValueError(f"event {header.seq} is no memory")
-    draft = Draft(id=Id(header.id), envelope=envelope, body=msgspec.structs.replace(body, content=content))
-    return sealer.seal(
-        draft, seq=header.seq, recorded_at=header.recorded_at, scope_slot=header.scope_slot, slot=header.slot,
-        nonce=os.urandom(12),
-    )  # fmt: skip
+def read_raw(store: Path) -> list[RawFrame]:
+    """Return the frames of a log of one segment by their lengths alone."""
+    (path,) = (store / "log").glob("*.seg")
+    data, at, found = path.read_bytes(), SEGMENT_HEADER_BYTES, list[RawFrame]()
+    while at < len(data):
+        _, body_bytes, first_seq, count, _ = FRAME_HEADER.unpack_from(data, at)
+        end = at + FRAME_HEADER_BYTES + body_bytes
+        position, events = at + FRAME_HEADER_BYTES + 4 * count, list[bytes]()
+        for length in struct.unpack_from(f">{count}I", data, at + FRAME_HEADER_BYTES):
+            events.append(data[position : position + length])
+            position += length
+        found.append(RawFrame(first_seq, events, data[end : end + DIGEST_BYTES]))
+        at = end + DIGEST_BYTES
+    return found
+
+
+def write_raw(store: Path, frames: Iterable[RawFrame]) -> None:
+    """Write frames with lengths and checksums that fit and the stored hashes that they are said to have."""
+    (path,) = (store / "log").glob("*.seg")
+    out = [path.read_bytes()[:SEGMENT_HEADER_BYTES]]
+    for frame in frames:
+        fitting = format_frame(frame.first_seq, frame.events, Digest(bytes(DIGEST_BYTES)))[0]
+        out.append(fitting[:-DIGEST_BYTES] + frame.trailer)
+    path.write_bytes(b"".join(out))
+
+
+class Resealer:
+    """Opens events, and seals them again, with the keys that lie in the store."""
+
+    def __init__(self, store: Path) -> None:
+        files = find_store(store)
+        self._sealer = Sealer(files.store_id, KeyTree(files.root_key, files.keys, Disk()))
+
+    def words(self, event: bytes) -> str:
+        """Return what a memory's event says."""
+        return self._memory(event).content
+
+    def reword(self, event: bytes, content: str, *, id: bytes | None = None) -> bytes:  # noqa: A002
+        """Return a memory's event as if it had always said so."""
+        body = msgspec.structs.replace(self._memory(event), content=content)
+        return self._seal(event, body, id=id)
+
+    def move(self, event: bytes, seq: int, recorded_at: int) -> bytes:
+        """Return the event as if it had been written at another place and time; the same bytes where it was."""
+        header = parse_event_header(event)
+        if (header.seq, header.recorded_at) == (seq, recorded_at):
+            return event
+        return self._seal(event, self._sealer.open_body(header, event), seq=seq, recorded_at=recorded_at)
+
+    def _memory(self, event: bytes) -> MemoryBody:
+        body = self._sealer.open_body(parse_event_header(event), event)
+        if not isinstance(body, MemoryBody):
+            raise ValueError("the event is no memory, or an erased one")
+        return body
+
+    def _seal(
+        self,
+        event: bytes,
+        body: Body | None,
+        *,
+        id: bytes | None = None,  # noqa: A002
+        seq: int | None = None,
+        recorded_at: int | None = None,
+    ) -> bytes:
+        header = parse_event_header(event)
+        envelope = self._sealer.open_envelope(header, event)
+        if envelope is None:
+            raise ValueError("the event's scope was forgotten")
+        return self._sealer.seal(
+            Draft(id=Id(id or header.id), envelope=envelope, body=body),
+            seq=seq or header.seq,
+            recorded_at=recorded_at or header.recorded_at,
+            scope_slot=header.scope_slot,
+            slot=header.slot,
+            nonce=os.urandom(12),
+        )

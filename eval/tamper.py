@@ -20,7 +20,7 @@ import msgspec
 
 import muniment
 
-from ._forger import Segment, read_log, rechain, reword, splice, write_segment
+from ._forger import Resealer, Segment, read_log, rechain, splice, write_segment
 from ._harness import Result
 
 SEGMENT_BYTES = 1_500
@@ -253,7 +253,7 @@ def _forgeries(victim: Victim, store: str) -> tuple[Row, Row]:
     for number, events in enumerate(batches):
         for n, event in enumerate(events):
             try:
-                forged = reword(victim.path, event, "pay it to the attacker")
+                forged = Resealer(victim.path).reword(event, "pay it to the attacker")
             except ValueError:
                 continue
             rechain(victim.path, [*batches[:number], [*events[:n], forged, *events[n + 1 :]], *batches[number + 1 :]])
