@@ -50,6 +50,9 @@ from ._answers import (
     Verification,
 )
 from ._context import Context
+from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
+from ._guarded import guarded
+from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
 from ._receipts import Proof, check_proof
@@ -72,16 +75,21 @@ __all__ = [
     "Context",
     "Corrupt",
     "Decision",
+    "DecisionCiting",
+    "DecisionExplanation",
     "ErasureReceipt",
     "EvidenceView",
     "Free",
     "Hit",
     "Hits",
+    "ImportReport",
     "InvalidInput",
     "KeyFile",
     "Kind",
+    "LifeStep",
     "LinkType",
     "LinkView",
+    "MemoryExplanation",
     "MunimentError",
     "OneOf",
     "Operator",
@@ -99,9 +107,11 @@ __all__ = [
     "Record",
     "Refusal",
     "Refused",
+    "RefusedTurn",
     "Session",
     "Signed",
     "Signer",
+    "SkippedTurn",
     "Status",
     "Store",
     "Subtree",
@@ -114,5 +124,7 @@ __all__ = [
     "__version__",
     "all_codes",
     "check_proof",
+    "guarded",
+    "import_file",
     "open",
 ]
