@@ -174,6 +174,11 @@ class Engine:
 
         event = self._one(self.door.append(lambda at: [plan(at)]))
         self.rolled_back = 0
+        log = self.reader().log
+        try:
+            self.witness.drop_contradicted(log)
+        finally:
+            log.close()
         return event
 
     @property

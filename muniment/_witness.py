@@ -175,6 +175,14 @@ class Witness:
         self._advance(anchor, tree.seq, text)
         return checkpoint
 
+    def drop_contradicted(self, log: Log) -> None:
+        """Remove the store's own checkpoints that the log does not lead to: an older log goes on, on purpose."""
+        stored = self.stored(None)
+        roots = roots_at(log, [one.anchor.tip.size for one in stored])
+        for one in stored:
+            if roots.get(one.anchor.tip.size) != one.anchor.tip.root:
+                self._disk.remove(self._directory / one.name)
+
     def stored(self, key: VerifierKey | None) -> list[Stored]:
         """Return the store's own checkpoints, oldest first; with a key only those that it signed."""
         found: list[Stored] = []
