@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -26,6 +27,9 @@ from ._harness import Result
 SEGMENT_BYTES = 1_500
 SCOPE = "acme/apollo"
 NOTHING = "nothing kept elsewhere"
+
+Attack: TypeAlias = "Callable[[Victim, str], Row]"
+PairedAttack: TypeAlias = "Callable[[Victim, str], tuple[Row, Row]]"
 
 
 class Row(msgspec.Struct):

@@ -48,7 +48,7 @@ from ._codec import (
     parse_segment_header,
 )
 from ._disk import Disk, raise_typed
-from ._errors import LogCorrupt, StoreReadOnly, WriterPoisoned
+from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -131,7 +131,7 @@ class Log:
         self._fds: dict[int, int] = {}
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
-        self.damage: LogCorrupt | None = None
+        self.damage: Corrupt | None = None
         self.head = self.start
 
     @classmethod

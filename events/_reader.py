@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from ._codec import Damaged, Digest, EventHeader, parse_event_header
-from ._errors import LogCorrupt
+from ._errors import KeyMissing, LogCorrupt
 from ._log import Head, LocatedFrame, Location, Log
 from ._model import Body, Envelope
 from ._seal import Sealer
@@ -66,7 +66,7 @@ class Reader:
         for located in self.log.read_new():
             try:
                 batch = self.open_frame(located)
-            except LogCorrupt as error:
+            except (LogCorrupt, KeyMissing) as error:
                 self.log.head, self.log.damage = before, error
                 return
             yield batch

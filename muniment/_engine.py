@@ -191,9 +191,11 @@ class Engine:
         return max(self.options.clock(), self.head.recorded_at)
 
     def refresh(self) -> None:
-        """Apply what any process appended since: reads see the present."""
+        """Apply what any process appended since: reads see the present, or raise where the log is damaged."""
         self._check_open()
         self.door.catch_up()
+        if self.log.damage is not None and not self.options.read_only:
+            raise self.log.damage
 
     def append(self, plan: Plan) -> Batch | None:
         """Append through the door; raises RolledBack while an older log waits to be accepted."""

@@ -19,6 +19,7 @@ from msgspec import MsgspecError
 
 from muniment.events import (
     NO_SLOT,
+    Corrupt,
     Disk,
     Head,
     KeyMissing,
@@ -46,7 +47,7 @@ class Report(NamedTuple):
     head: Head
     findings: tuple[str, ...]
     unchecked: tuple[str, ...]
-    damage: LogCorrupt | None
+    damage: Corrupt | None
     roots: dict[int, bytes]
 
 
