@@ -7,15 +7,16 @@ with a stretch of the log that begins at a head of the first reading.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import multiprocessing
 import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec import MsgspecError
+import msgspec
 
 from muniment.events import (
     NO_SLOT,
@@ -27,7 +28,6 @@ from muniment.events import (
     LocatedFrame,
     Log,
     LogCorrupt,
-    MunimentError,
     Reader,
     Sealer,
     WriterLock,
@@ -133,23 +133,53 @@ def _check_event(reader: Reader, located: LocatedFrame, index: int) -> tuple[str
         return None, False, event.recorded_at
     try:
         return None, reader.open_body(event) is None, event.recorded_at
-    except (KeyMissing, MsgspecError) as error:
+    except (KeyMissing, msgspec.MsgspecError) as error:
         return f"event {event.seq}: {error}", False, event.recorded_at
 
 
 def _verify_seals(path: Path, heads: list[Head], processes: int | None) -> Iterator[Seals]:
-    stretches = list(itertools.pairwise(heads))
+    stretches = [(start, end.seq) for start, end in itertools.pairwise(heads)]
     workers = min(len(stretches), processes or os.cpu_count() or 1)
-    if workers <= 1:
-        for start, end in stretches:
-            yield check_seals(path, start, end.seq)
+    if workers <= 1 or not sys.executable:
+        for start, until in stretches:
+            yield check_seals(path, start, until)
         return
-    # Spawned, not forked: the host may have threads, and a fork copies their locks as they stand.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        jobs = [pool.submit(check_seals, path, start, end.seq) for start, end in stretches]
-        for job in jobs:
-            try:
-                yield job.result()
-            except MunimentError as error:
-                yield Seals((str(error),), 0)
+    per_worker = -(-len(stretches) // workers)
+    shares = [stretches[at : at + per_worker] for at in range(0, len(stretches), per_worker)]
+    for share, worker in [(share, _start_worker(path, share)) for share in shares]:
+        with worker:
+            said = b"" if worker.stdout is None else worker.stdout.read()
+        if worker.returncode == 0:
+            yield from msgspec.msgpack.decode(said, type=list[Seals])
+        else:
+            # Whatever stopped it, say no memory, must not pass for a finding.
+            for start, until in share:
+                yield check_seals(path, start, until)
+
+
+def _start_worker(path: Path, share: Sequence[tuple[Head, int]]) -> subprocess.Popen[bytes]:
+    # A plain interpreter. multiprocessing would run the host's main module again, which may well write to stores; a
+    # fork would copy the locks of the host's threads as they stand.
+    worker = subprocess.Popen(  # noqa: S603  # this interpreter, and no argument from outside
+        [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    if worker.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            worker.stdin.write(msgspec.msgpack.encode((sys.path, (os.fspath(path.absolute()), share))))
+            worker.stdin.close()
+    return worker
+
+
+def serve(task: bytes) -> bytes:
+    """Check a share of stretches, in a worker."""
+    path, share = msgspec.msgpack.decode(task, type=tuple[str, list[tuple[Head, int]]])
+    return msgspec.msgpack.encode([check_seals(Path(path), start, until) for start, until in share])
+
+
+_WORKER: Final = """
+import sys, msgspec
+paths, task = msgspec.msgpack.decode(sys.stdin.buffer.read())
+sys.path[:] = paths
+from muniment.replay._verify import serve
+sys.stdout.buffer.write(serve(msgspec.msgpack.encode(task)))
+"""
