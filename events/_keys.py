@@ -17,7 +17,7 @@ Steps of a rotation, with what a crash after each leaves:
     5. new root over the other slot, fsync: the old root is gone from the disk
     6. removal of old tables and pages, fsync of keys/: sealed leftovers that no root opens
 
-`finish` runs steps 5 and 6, on the normal path and on recovery alike.
+`finish` runs steps 5 and 6, on the normal path and, through `resume`, when the next holder of the lock recovers.
 """
 
 from __future__ import annotations
@@ -238,6 +238,16 @@ class KeyTree:
         self._cache.update(fresh)
         self.finish()
 
+    def resume(self) -> None:
+        """Finish a rotation that was interrupted, or whose outcome is unknown; usually there is nothing to do."""
+        self.reload()
+        epoch, root, slots = _read_root_slots(self._root_path)
+        if slots[0] != slots[1]:
+            # A sync that failed may have left the new root in memory only, in a page marked clean: it must reach the
+            # disk before the old one goes.
+            self._write_root_slot(slots.index((epoch, root)), epoch, root)
+        self.finish()
+
     def finish(self) -> None:
         """Complete a rotation whose commit is durable: both root slots current, no file of an older epoch left."""
         epoch, root, slots = _read_root_slots(self._root_path)
@@ -321,7 +331,10 @@ def _format_root(epoch: int, root: bytes) -> bytes:
 
 
 def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | None]]:
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise KeyMissing(slot="root", detail="root.key is missing") from error
     slots: list[tuple[int, bytes] | None] = []
     for at in (0, _ROOT_SLOT_BYTES):
         head = data[at : at + _ROOT.size]
@@ -335,10 +348,7 @@ def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | N
 
 
 def _read_root(path: Path) -> tuple[int, bytes]:
-    try:
-        epoch, root, _ = _read_root_slots(path)
-    except FileNotFoundError as error:
-        raise KeyMissing(slot="root", detail="root.key is missing") from error
+    epoch, root, _ = _read_root_slots(path)
     return epoch, root
 
 

@@ -23,11 +23,12 @@ from __future__ import annotations
 import itertools
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+from blake3 import blake3
 
 from ._codec import (
     DIGEST_BYTES,
@@ -131,6 +132,7 @@ class Log:
         self._fds: dict[int, int] = {}
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
+        self._is_last_known = False
         self.damage: Corrupt | None = None
         self.head = self.start
 
@@ -185,7 +187,10 @@ class Log:
                     break
                 yield located
                 at += located.frame.size
-            if self.damage or at < len(data) or not self._enter_next_segment():
+            whole = self.damage is None and at == len(data)
+            if whole and self._enter_next_segment():
+                continue
+            if self.damage or not self._must_go_on(self.head.offset + len(data) - at, whole=whole):
                 return
 
     def read_at(self, where: Location) -> bytes:
@@ -237,11 +242,12 @@ class Log:
             self._rewrite(mark)
             self._clear_mark()
 
-    def recover(self) -> TornTail | None:
+    def recover(self, condemn: Callable[[frozenset[int]], None]) -> TornTail | None:
         """
         Set aside the remains of an unfinished commit after the head, and return what they were.
 
-        Called by the holder of the lock, after `complete` and after reading everything that is whole.
+        Called by the holder of the lock, after `complete` and after reading everything that is whole. `condemn` is
+        given the key slots that the remains name, and destroys their keys.
 
         Raises:
             LogCorrupt: the bytes after the head are not the remains of an unfinished commit.
@@ -253,12 +259,16 @@ class Log:
         if size <= self.head.offset:
             return None
         data = os.pread(fd, size - self.head.offset, self.head.offset)
-        name = f"{self.head.segment:016d}.torn-{self.head.offset}-{os.urandom(4).hex()}"
+        # The same name and bytes each time: a recovery that was interrupted is simply done again.
+        name = f"{self.head.segment:016d}.torn-{self.head.offset}-{blake3(data).hexdigest(4)}"
+        torn = TornTail(self.head.seq + 1, len(data), name, _slots_named(data, self.head.next_slot))
         self._disk.write_file(self._directory / name, data)
+        self._disk.sync_directory(self._directory)
+        # Before the cut: after it, nobody would know that these slots were used, and give them to others.
+        condemn(torn.slots)
         self._disk.truncate(fd, self.head.offset)
         self._disk.sync(fd)
-        self._disk.sync_directory(self._directory)
-        return TornTail(self.head.seq + 1, len(data), name, _slots_named(data, self.head.next_slot))
+        return torn
 
     def segment_name(self, first_seq: int) -> str:
         """Return the file name of a segment."""
@@ -322,6 +332,21 @@ class Log:
         # Asked on every read and every write: no Path objects.
         following = self.head.seq + 1
         return following > self.head.segment and os.path.exists(f"{self._prefix}{following:016d}{_SUFFIX}")
+
+    def _must_go_on(self, size: int, *, whole: bool) -> bool:
+        # Where reading stops must be the last segment. A reader may stop while a writer appends and rolls, so when
+        # there is a later one, this one is looked at again: it is final now, and lacks nothing. Listing is slow, so a
+        # whole end is believed but for the first time.
+        if whole and self._is_last_known:
+            return False
+        head = self.head
+        if not any(int(path.stem) > head.segment for path in self.segments()):
+            self._is_last_known = True
+            return False
+        if self._readable_size(self._fd(head.segment)) > size or (whole and self._has_next_segment()):
+            return True
+        self.damage = self._corrupt("the segment ends before the next one begins")
+        return False
 
     def _enter_next_segment(self) -> bool:
         head = self.head

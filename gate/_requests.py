@@ -121,7 +121,7 @@ class Preparer:
             SecretFound: a text holds a credential, and the store does not mask them.
         """
         claimed = check_provenance(handle, provenance)
-        subject, attribute = _check_about(about, value)
+        subject, attribute = _check_about(about, value, inherits=supersedes is not None)
         start, end = _check_times(valid_from, valid_to)
         parents = check_list(derived_from, "derived_from")
         body = MemoryBody(
@@ -171,7 +171,11 @@ class Preparer:
 
     def inherit(self, request: MemoryRequest, body: MemoryBody, *, many: bool) -> MemoryRequest:
         """Return a superseding request with the subject and attribute of what it supersedes."""
-        if request.body.subject is not None or body.subject is None:
+        if request.body.subject is not None:
+            return request
+        if body.subject is None:
+            if request.body.value is not None:
+                raise BadArgument(argument="value", detail="what it supersedes has no `about` that it could inherit")
             return request
         joined = msgspec.structs.replace(request.body, subject=body.subject, attribute=body.attribute)
         _, belief_key, value_key = self.digests_of(joined)
@@ -276,9 +280,9 @@ def current_form() -> int:
     return NORMAL_FORM
 
 
-def _check_about(about: tuple[str, str] | None, value: Value) -> tuple[str | None, str | None]:
+def _check_about(about: tuple[str, str] | None, value: Value, *, inherits: bool) -> tuple[str | None, str | None]:
     if about is None:
-        if value is not None:
+        if value is not None and not inherits:
             raise BadArgument(argument="value", detail="a value needs `about=(subject, attribute)`")
         return None, None
     if isinstance(about, str) or len(about) != 2:

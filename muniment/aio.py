@@ -138,6 +138,8 @@ class AsyncOperator(_Mirror[Operator]):
     get = _mirror(Operator.get)
     trace = _mirror(Operator.trace)
     forget = _mirror(Operator.forget)
+    full_id = _mirror(Operator.full_id)
+    prohibitions = _mirror(Operator.prohibitions)
     accept_rollback = _mirror(Operator.accept_rollback)
     tombstones = _mirror(Operator.tombstones)
     requests = _mirror(Operator.requests)
@@ -181,6 +183,9 @@ class AsyncStore(_Mirror[Store]):
     digests = _mirror(Store.digests)
     stats = _mirror(Store.stats)
     close = _mirror(Store.close)
+    explain = _mirror(Store.explain)
+    export = _mirror(Store.export)
+    import_file = _mirror(Store.import_file)
 
     async def __aenter__(self) -> AsyncStore:
         return self
