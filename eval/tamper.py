@@ -2,8 +2,8 @@
 Tampering with the log: is every edit, cut, forgery and rollback found, and the first bad event named?
 
 Stores are made through the public API, several segments each, with a forget in them, and then attacked by somebody who
-has the whole directory (`_forger`). Each row counts trials, how many were found, how many named the first bad event or
-a range that holds it, and how many were missed. Where finding needs a checkpoint kept elsewhere, the same attack is
+has the whole directory (`_forger`). Each row counts trials, how many were found, how many findings named the first bad
+event, or only a range within which it lies, and how many were missed. Where finding needs a checkpoint kept elsewhere, the same attack is
 also tried without one, and counted as `told` when `verify` says that it could not check: that is no miss, and no find.
 """
 
@@ -40,6 +40,7 @@ class Row(msgspec.Struct):
     trials: int = 0
     found: int = 0
     named: int = 0
+    within: int = 0
     told: int = 0
     missed: int = 0
 
@@ -86,8 +87,8 @@ class Victim:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the sizes of the two stores."""
     parser.add_argument("--small", type=int, default=6, help="memories of the store of which every byte is edited")
-    parser.add_argument("--large", type=int, default=120, help="memories of the store of which some bytes are edited")
-    parser.add_argument("--every", type=int, default=97, help="which bytes of the large store: every so many")
+    parser.add_argument("--large", type=int, default=60, help="memories of the store of which some bytes are edited")
+    parser.add_argument("--every", type=int, default=53, help="which bytes of the large store: every so many")
 
 
 def run(args: argparse.Namespace) -> Result:
@@ -116,7 +117,9 @@ def _judge(row: Row, said: muniment.Verification | muniment.MunimentError, first
         row.found += 1
         low, high = _named(findings[0])
         # A batch is one commit: its events stand and fall together, so any of them names it.
-        row.named += low <= last and first <= high
+        holds = low <= last and first <= high
+        row.named += holds and low == high
+        row.within += holds and low < high
     elif (
         row.against == NOTHING
         and not isinstance(said, muniment.MunimentError)
@@ -149,7 +152,7 @@ def _places(victim: Victim) -> Iterator[tuple[Segment, int, int, int]]:
 
 
 def _edits(victim: Victim, store: str, step: int) -> Row:
-    row = Row(f"one bit, every byte ({store})" if step == 1 else f"one bit, every {step}th byte ({store})", "chain")
+    row = Row(f"one bit, every byte ({store})" if step == 1 else f"one bit, one byte in {step} ({store})", "chain")
     seq = 1
     for segment in victim.segments:
         data = segment.path.read_bytes()
