@@ -3,8 +3,9 @@ Tampering with the log: is every edit, cut, forgery and rollback found, and the 
 
 Stores are made through the public API, several segments each, with a forget in them, and then attacked by somebody who
 has the whole directory (`_forger`). Each row counts trials, how many were found, how many findings named the first bad
-event, or only a range within which it lies, and how many were missed. Where finding needs a checkpoint kept elsewhere, the same attack is
-also tried without one, and counted as `told` when `verify` says that it could not check: that is no miss, and no find.
+event, or only a range within which it lies, and how many were missed. Where finding needs a checkpoint kept elsewhere,
+the same attack is also tried without one, and counted as `told` when `verify` says that it could not check: that is no
+miss, and no find.
 """
 
 from __future__ import annotations

@@ -11,10 +11,16 @@ The anchor: the newest checkpoint of a log, in a file that is kept where the log
 From the second line on it is what any C2SP tool reads. The key is taken from the anchor itself: it was right when the
 anchor was made, and whoever can write the file can write anything into it. An attacker who cannot write it cannot
 make the log sign for him either, unless he has the log key.
+
+Beside it, `ANCHOR.older` holds the sizes and roots of earlier ones, `SIZE ROOT` a line. They only help to say where a
+log parts from the anchor: without the file, or with lines that make no sense, nothing is accepted that was not before.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -91,6 +97,33 @@ def read_anchor(path: Path, key: VerifierKey | None = None) -> Anchor | None:
         raise AnchorMismatch(
             verdict="not comparable", size="unknown", detail=f"`{path.name}` is refused: {error}"
         ) from error
+
+
+def older_path(anchor: Path) -> Path:
+    """Return where the earlier checkpoints of an anchor are kept."""
+    return anchor.with_name(f"{anchor.name}.older")
+
+
+def format_older(tips: Iterable[Tip]) -> str:
+    """Return the text of the file beside the anchor, the oldest checkpoint first."""
+    return "".join(f"{tip.size} {base64.b64encode(tip.root).decode()}\n" for tip in sorted(tips, key=_size))
+
+
+def read_older(anchor: Path, origin: str) -> list[Tip]:
+    """Return the earlier checkpoints that are kept beside an anchor, as far as they can be read."""
+    try:
+        lines = older_path(anchor).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    found: list[Tip] = []
+    for line in lines:
+        with contextlib.suppress(BadNote):
+            found.append(parse_checkpoint(f"{origin}\n" + line.replace(" ", "\n", 1) + "\n"))
+    return found
+
+
+def _size(tip: Tip) -> int:
+    return tip.size
 
 
 def _verified(text: str, key: VerifierKey | None) -> Anchor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from muniment.events import AnchorMismatch, BadArgument, BadNote, VerifierKey, parse_verifier_key
+from muniment.events import AnchorMismatch, BadArgument, BadNote, Tip, VerifierKey, parse_verifier_key
 from muniment.replay import Report, orphan_bytes, verify_log
 
 from ._anchor import Anchor, read_anchor
@@ -28,6 +28,8 @@ def verify_store(engine: Engine, anchor: Path | None, key: str | None) -> Verifi
     found, verdict = _read_anchor(path, named, findings, asked=anchor is not None)
     stored = witness.stored(named or (found.key if found else None) or witness.key)
     sizes = [one.anchor.tip.size for one in stored]
+    earlier = [] if found is None else witness.earlier(found, path)
+    sizes += [tip.size for tip in earlier]
     reader = engine.reader()
     try:
         report = verify_log(engine.files.path, reader, sizes=sizes if found is None else [*sizes, found.tip.size])
@@ -35,7 +37,7 @@ def verify_store(engine: Engine, anchor: Path | None, key: str | None) -> Verifi
     finally:
         reader.log.close()
     if found is not None:
-        verdict = _against_anchor(found, witness, stored, report, findings)
+        verdict = _against_anchor(found, witness, earlier, report, findings)
     findings += _against_stored(stored, report)
     return Verification(
         ok=not (report.findings or findings),
@@ -62,7 +64,7 @@ def _read_anchor(
     return found, None
 
 
-def _against_anchor(anchor: Anchor, witness: Witness, stored: list[Stored], report: Report, findings: list[str]) -> str:
+def _against_anchor(anchor: Anchor, witness: Witness, earlier: list[Tip], report: Report, findings: list[str]) -> str:
     tip = anchor.tip
     if tip.origin != witness.origin:
         error = AnchorMismatch(verdict="foreign", size=tip.size, detail=f"the anchor is of `{tip.origin}`")
@@ -72,7 +74,7 @@ def _against_anchor(anchor: Anchor, witness: Witness, stored: list[Stored], repo
             return "not comparable"
         error = truncated(tip, report.events)
     elif report.roots[tip.size] != tip.root:
-        error = forked(anchor, stored, report.roots)
+        error = forked(anchor, earlier, report.roots)
     else:
         return "extends"
     findings.append(str(error))

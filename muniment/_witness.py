@@ -39,7 +39,7 @@ from muniment.events import (
 from muniment.projections import Tree
 from muniment.replay import roots_at
 
-from ._anchor import Anchor, format_anchor, parse_anchor, read_anchor
+from ._anchor import Anchor, format_anchor, format_older, older_path, parse_anchor, read_anchor, read_older
 from ._answers import Answer
 
 _SUFFIX: Final = ".note"
@@ -121,8 +121,8 @@ class Witness:
             root = roots_at(log, [tip.size], self._place).get(tip.size)
             log.rewind()
         if root != tip.root:
-            stored = self.stored(anchor.key)
-            raise forked(anchor, stored, roots_at(log, [one.anchor.tip.size for one in stored]))
+            tips = self.earlier(anchor, self.path)
+            raise forked(anchor, tips, roots_at(log, [one.size for one in tips]))
         self._compared = anchor
 
     def note_place(self, head: Head, tree: Tree) -> None:
@@ -193,6 +193,17 @@ class Witness:
                 continue
         return [one for one in found if one.anchor.tip.origin == self.origin]
 
+    def earlier(self, anchor: Anchor, path: Path | None) -> list[Tip]:
+        """
+        Return the checkpoints that can tell where a log parts from the anchor, of which `path` is the file.
+
+        The store's own count only when the anchor's key signed them: whoever rewrote the log can write unsigned ones.
+        """
+        tips = [] if path is None else read_older(path, self.origin)
+        if anchor.key is not None:
+            tips += [one.anchor.tip for one in self.stored(anchor.key)]
+        return [tip for tip in tips if tip.size < anchor.tip.size]
+
     def _advance(self, anchor: Anchor | None, size: int, text: str) -> None:
         if self.path is None:
             return
@@ -204,6 +215,10 @@ class Witness:
         if anchor is not None and (anchor.tip.size, anchor.key) == (size, self.key):
             return
         try:
+            if anchor is not None and anchor.tip.size < size:
+                tips = {tip.size: tip for tip in (*read_older(self.path, self.origin), anchor.tip)}
+                older = format_older(tips[kept] for kept in kept_sizes(tips))
+                self._disk.replace_file(older_path(self.path), older.encode())
             self._disk.replace_file(self.path, format_anchor(text, self.key).encode())
         except FileNotFoundError as error:
             raise BadArgument(argument="anchor", detail=f"there is no folder `{self.path.parent}`") from error
@@ -238,19 +253,15 @@ def truncated(tip: Tip, events: int) -> AnchorMismatch:
     )
 
 
-def forked(anchor: Anchor, stored: Iterable[Stored], roots: dict[int, bytes]) -> AnchorMismatch:
+def forked(anchor: Anchor, earlier: Iterable[Tip], roots: dict[int, bytes]) -> AnchorMismatch:
     """Return the error that says between which events the log and the anchor part, as far as that can be told."""
     size = anchor.tip.size
-    tips = [one.anchor.tip for one in stored if one.anchor.tip.size < size]
-    same = max((tip.size for tip in tips if roots.get(tip.size) == tip.root), default=0)
-    parted = min((tip.size for tip in tips if tip.size > same and tip.size in roots), default=size)
-    by = "the store's own checkpoints"
-    if anchor.key is None:
-        by += " (unsigned: whoever rewrote the log could have rewritten them)"
-    where = f"by {by} the first event that is another one lies in {same + 1} to {parted}" if tips else (
-        f"the first event that is another one lies in 1 to {size}"
-    )  # fmt: skip
-    return AnchorMismatch(verdict="forked", size=size, first=same + 1, last=parted, detail=f"the roots differ; {where}")
+    same = {tip.size for tip in earlier if roots.get(tip.size) == tip.root}
+    others = {tip.size for tip in earlier if tip.size in roots} - same
+    first = 1 + max((kept for kept in same if all(kept < other for other in others)), default=0)
+    last = min(others, default=size)
+    detail = f"the roots differ; the first event that is another one lies in {first} to {last}"
+    return AnchorMismatch(verdict="forked", size=size, first=first, last=last, detail=detail)
 
 
 def _check_outside(store: Path, path: Path | None, argument: str) -> None:

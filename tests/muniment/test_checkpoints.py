@@ -95,6 +95,43 @@ def test_i02_two_copies_that_both_went_on_are_told_apart(kept: Kept) -> None:
     assert (5, 6) == (refused.value.facts["first"], refused.value.facts["last"])
 
 
+def test_i02_where_a_rewritten_log_parts_is_told_by_earlier_anchors(kept: Kept) -> None:
+    """Also when whoever rewrote it left nothing of the store's own checkpoints."""
+    branch = _copy(kept, "branch")
+    kept.write("four")
+    true = _copy(kept, "true")
+    kept.write("five")
+    kept.write("six")
+    with kept.open(branch, anchored=False) as store:
+        for n in range(9):
+            store.session(scope=SCOPE, actor="agent:planner").remember(f"other {n}")
+    with kept.open(true, anchored=False) as store:
+        for n in range(9):
+            store.session(scope=SCOPE, actor="agent:planner").remember(f"other {n}")
+    for rewritten, first, last in ((branch, 5, 6), (true, 7, 8)):
+        shutil.rmtree(rewritten / "checkpoints")
+        with pytest.raises(AnchorMismatch) as refused:
+            kept.open(rewritten)
+        with muniment.open(rewritten, model="none", read_only=True) as store:
+            report = store.verify(kept.anchor)
+
+        assert (10, first, last) == tuple(refused.value.facts[name] for name in ("size", "first", "last"))
+        assert f"lies in {first} to {last}" in report.findings[0]
+
+
+def test_i02_what_stands_beside_the_anchor_decides_nothing(kept: Kept) -> None:
+    kept.write("four")
+    older = kept.anchor.with_name("anchor.older")
+    before = older.read_text()
+    for text in ("", "nonsense\n\n1 2 3\n", before.replace("4 ", "5 ")):
+        older.write_text(text)
+        kept.write("one more")
+    older.unlink()
+    kept.write("and more")
+
+    assert ["0", "4"] == [line.split(" ")[0] for line in before.splitlines()]
+
+
 def test_i02_a_copy_that_goes_on_while_open_is_refused_at_its_next_append(kept: Kept) -> None:
     other = _copy(kept, "other")
     with kept.open(other) as late:
