@@ -16,6 +16,7 @@ from ._errors import (
     Conflict,
     Corrupt,
     DerivedRecords,
+    DiskFailed,
     DiskFull,
     EnrolDenied,
     InvalidInput,
@@ -29,6 +30,7 @@ from ._errors import (
     ProjectionStale,
     ProofInvalid,
     ProvenanceAboveCeiling,
+    QueryTooLarge,
     RankTooLow,
     ReadOnly,
     Refused,
@@ -54,6 +56,7 @@ from ._errors import (
 from ._files import StoreFiles, create_store, find_store
 from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree, LedgerTombstone
+from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
 from ._lock import WriterLock
 from ._log import Head, LocatedFrame, Location, Log, TornTail
 from ._merkle import (
@@ -78,20 +81,15 @@ from ._model import (
     Draft,
     Enrolled,
     Envelope,
-    EventType,
     Forgotten,
-    Kind,
     Lifted,
     Linked,
-    LinkType,
     MemoryBody,
     MemoryEnvelope,
     Opened,
     Prohibited,
     Proposed,
-    Provenance,
     Quarantined,
-    Rank,
     RefusedWrite,
     Released,
     Remembered,
@@ -100,7 +98,6 @@ from ._model import (
     Reviewed,
     Revoked,
     RollbackAccepted,
-    Status,
     Superseded,
     TombstoneEntry,
     Unlinked,
@@ -176,6 +173,7 @@ __all__ = [
     "DerivedRecords",
     "Digest",
     "Disk",
+    "DiskFailed",
     "DiskFull",
     "Door",
     "Draft",
@@ -221,6 +219,7 @@ __all__ = [
     "Provenance",
     "ProvenanceAboveCeiling",
     "Quarantined",
+    "QueryTooLarge",
     "Rank",
     "RankTooLow",
     "ReadOnly",

@@ -20,7 +20,6 @@ that never reached the disk (a second fsync would then succeed without having wr
 
 from __future__ import annotations
 
-import itertools
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -32,10 +31,7 @@ from blake3 import blake3
 
 from ._codec import (
     DIGEST_BYTES,
-    EVENT_HEADER,
-    FRAME_HEADER,
     FRAME_HEADER_BYTES,
-    FRAME_MAGIC,
     NO_SLOT,
     SEGMENT_HEADER_BYTES,
     Damaged,
@@ -44,22 +40,18 @@ from ._codec import (
     format_frame,
     format_segment_header,
     genesis,
-    is_frame_header,
     parse_frame,
     parse_segment_header,
 )
 from ._disk import Disk, raise_typed
 from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
+from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
-_SECTOR: Final = 512
-_ENOUGH_ZEROS: Final = 16
 _SUFFIX: Final = ".seg"
 _RECORDED_AT: Final = struct.Struct(">q")
 _RECORDED_AT_OFFSET: Final = 12
-_SLOTS: Final = struct.Struct(">II")
-_SLOTS_OFFSET: Final = 36
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -176,7 +168,7 @@ class Log:
         Stops at the end, at an unfinished frame, and at damage, which it leaves in `damage`.
         """
         self.damage = None
-        if self.head == self.start and not self._is_header(1, self.start.chain):
+        if self.head == self.start and not self._continues(self.head.segment):
             return
         while True:
             data = self._rest_of_segment()
@@ -261,7 +253,7 @@ class Log:
         data = os.pread(fd, size - self.head.offset, self.head.offset)
         # The same name and bytes each time: a recovery that was interrupted is simply done again.
         name = f"{self.head.segment:016d}.torn-{self.head.offset}-{blake3(data).hexdigest(4)}"
-        torn = TornTail(self.head.seq + 1, len(data), name, _slots_named(data, self.head.next_slot))
+        torn = TornTail(self.head.seq + 1, len(data), name, slots_named(data, self.head.next_slot))
         self._disk.write_file(self._directory / name, data)
         self._disk.sync_directory(self._directory)
         # Before the cut: after it, nobody would know that these slots were used, and give them to others.
@@ -290,7 +282,7 @@ class Log:
         try:
             frame = parse_frame(data, at, head.seq + 1, Digest(head.chain))
         except Damaged as error:
-            if not _is_torn(data, at, head.offset):
+            if not is_torn(data, at, head.offset):
                 self.damage = self._corrupt(str(error))
             return None
         if frame is None:
@@ -305,7 +297,7 @@ class Log:
         seq = head.seq + len(frame.events)
         next_slot = head.next_slot
         for event in frame.events:
-            for slot in _SLOTS.unpack_from(event, _SLOTS_OFFSET):
+            for slot in SLOTS.unpack_from(event, SLOTS_OFFSET):
                 if next_slot <= slot != NO_SLOT:
                     next_slot = slot + 1
         self.head = Head(
@@ -352,21 +344,21 @@ class Log:
         head = self.head
         if not self._has_next_segment():
             return False
-        if not self._is_header(head.seq + 1, head.chain):
+        if not self._continues(head.seq + 1):
             return False
         self._move_to_segment(head.seq + 1)
         return True
 
-    def _is_header(self, segment: int, before: bytes) -> bool:
-        """Tell whether the segment begins as it should; leaves the damage when it does not."""
-        data = os.pread(self._fd(segment), SEGMENT_HEADER_BYTES, 0)
+    def _continues(self, first_seq: int) -> bool:
+        head = self.head
+        header = os.pread(self._fd(first_seq), SEGMENT_HEADER_BYTES, 0)
         try:
-            found = parse_segment_header(data)
+            found = parse_segment_header(header)
         except Damaged as error:
-            self.damage = self._corrupt(str(error), segment)
+            self.damage = self._corrupt(str(error))
             return False
-        if found != (self._log_id, segment, before):
-            self.damage = self._corrupt("the segment does not continue the log", segment)
+        if found != (self._log_id, head.seq + 1, head.chain):
+            self.damage = self._corrupt("the segment does not continue what stands before it")
             return False
         return True
 
@@ -439,10 +431,9 @@ class Log:
         if self.damage is not None:
             raise self.damage
 
-    def _corrupt(self, detail: str, header_of: int | None = None) -> LogCorrupt:
+    def _corrupt(self, detail: str) -> LogCorrupt:
         head = self.head
-        segment, offset = (head.segment, head.offset) if header_of is None else (header_of, 0)
-        return LogCorrupt(seq=head.seq + 1, segment=self._path(segment).name, offset=offset, detail=detail)
+        return LogCorrupt(seq=head.seq + 1, segment=self._path(head.segment).name, offset=head.offset, detail=detail)
 
     def _path(self, first_seq: int) -> Path:
         return self._directory / f"{first_seq:016d}{_SUFFIX}"
@@ -461,47 +452,3 @@ class Log:
                 ) from error
             self._fds[segment] = fd
         return fd
-
-
-def _is_torn(data: bytes, at: int, offset: int) -> bool:
-    # A torn commit is the last thing in the log, and lacks bytes: it is short (parse_frame says None, not Damaged), or
-    # a sector of it was never written and reads as zeros. A full-length frame that is merely wrong is damage, and so is
-    # a bad frame with another frame's beginning after it.
-    rest = data[at:]
-    if rest.find(FRAME_MAGIC, 1) != -1 and _another_frame(rest):
-        return False
-    return _has_zeroed_sector(rest, offset)
-
-
-def _another_frame(rest: bytes) -> bool:
-    position = rest.find(FRAME_MAGIC, 1)
-    while position != -1:
-        if is_frame_header(rest, position):
-            return True
-        position = rest.find(FRAME_MAGIC, position + 1)
-    return False
-
-
-def _has_zeroed_sector(rest: bytes, offset: int) -> bool:
-    # Sectors are those of the file: the first and the last one may be partly ours. A handful of zeros at either end
-    # proves nothing, since a hash may end in them.
-    start = -offset % _SECTOR
-    edges = [0, *range(start, len(rest), _SECTOR), len(rest)]
-    return any(high - low >= _ENOUGH_ZEROS and not any(rest[low:high]) for low, high in itertools.pairwise(edges))
-
-
-def _slots_named(torn: bytes, first_free: int) -> frozenset[int]:
-    # Slots that the torn commit may have used. Events are walked as far as they are there; of the last one at least
-    # the header must be whole for its slots to have sealed anything that can be read.
-    slots: set[int] = set()
-    if len(torn) < FRAME_HEADER_BYTES:
-        return frozenset()
-    count = FRAME_HEADER.unpack_from(torn)[3]
-    position = FRAME_HEADER_BYTES + 4 * count
-    for n in range(min(count, len(torn) // 4)):
-        if len(torn) < position + EVENT_HEADER.size:
-            break
-        slots.update(_SLOTS.unpack_from(torn, position + _SLOTS_OFFSET))
-        (length,) = struct.unpack_from(">I", torn, FRAME_HEADER_BYTES + 4 * n)
-        position += length
-    return frozenset(slot for slot in slots if first_free <= slot != NO_SLOT)

@@ -40,7 +40,7 @@ from muniment.events import (
 )
 from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
-from muniment.projections import Dense, Embedder, Place, Projections, location
+from muniment.projections import Dense, Embedder, Graph, Place, Projections, location
 
 from ._snapshots import load_snapshots, save_snapshots
 from ._witness import Checkpoint, Witness, quietly
@@ -106,6 +106,7 @@ class Engine:
             mutex=self.mutex,
             read_only=options.read_only,
         )
+        self.graph = Graph(self.state)
         self.values = ValueKeys(self.keys.value_secret)
         scanner = StructuredScanner(options.exempt_secrets)
         self.preparer = Preparer(self.values, scanner, mask_secrets=options.mask_secrets)
@@ -279,6 +280,8 @@ class Engine:
                 self.log.close()
                 self.lock.close()
                 self.keys.close()
+        # Without the mutex: whoever holds the graph's lock may be waiting for it.
+        self.graph.close()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""

@@ -21,7 +21,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from muniment.events._disk import Disk, _typed
+from muniment.events._disk import Disk, typed
 
 SECTOR: Final = 512
 
@@ -245,7 +245,7 @@ class FaultyDisk(Disk):
 
     def create(self, path: Path, *, mode: int = 0o600) -> int:
         """As the real disk."""
-        with _typed(path, "a new file"):
+        with typed(path, "a new file"):
             return self._open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, mode)
 
     def write(self, fd: int, data: bytes) -> None:
@@ -310,7 +310,7 @@ class FaultyDisk(Disk):
 
     def write_file(self, path: Path, data: bytes) -> None:
         """As the real disk, in three operations."""
-        with _typed(path, path.name):
+        with typed(path, path.name):
             fd = self._open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
             try:
                 self.write(fd, data)

@@ -24,7 +24,7 @@ from muniment.events._errors import MunimentError, StoreMissing
 from muniment.events._files import find_store
 from muniment.events._ids import Id
 from muniment.events._keys import SLOTS_PER_PAGE, _read_root_slots
-from muniment.events._log import _slots_named
+from muniment.events._torn import slots_named
 
 from .faults import (
     ChanceSurvives,
@@ -127,7 +127,7 @@ def check_torn(store: Bare) -> None:
         place = int(segment), int(rest.split("-")[1])
         before = [event.header for event in store.register.events if event.where[:2] < place]
         used = {slot for header in before for slot in (header.scope_slot, header.slot) if slot != NO_SLOT}
-        named = _slots_named(file.read_bytes(), 1 + max(used, default=-1))
+        named = slots_named(file.read_bytes(), 1 + max(used, default=-1))
         assert named <= store.keys.shredded, "the keys that a torn commit names are destroyed"
 
 
