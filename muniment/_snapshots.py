@@ -30,6 +30,7 @@ class _Envelope(msgspec.Struct, array_like=True):
     register: bytes
     tombstones: bytes
     rows: bytes
+    tree: bytes
 
 
 class _Content(msgspec.Struct, array_like=True):
@@ -54,6 +55,9 @@ def load_snapshots(directory: Path, keys: KeyTree, log: Log, state: Projections)
         return 0
     if not log.resume(saved.head):
         return 0
+    if not state.tree.load(saved.tree, saved.head):
+        log.rewind()
+        return 0
     state.register.load(saved.register)
     state.tombstones.load(saved.tombstones)
     state.recall.load_rows(saved.rows)
@@ -68,7 +72,9 @@ def load_snapshots(directory: Path, keys: KeyTree, log: Log, state: Projections)
 def save_snapshots(directory: Path, keys: KeyTree, head: Head, state: Projections) -> int:
     """Save the state at a head, and return its sequence number. The caller holds the writer lock."""
     directory.mkdir(mode=0o700, exist_ok=True)
-    envelope = _Envelope(head, state.register.save(), state.tombstones.save(), state.recall.save_rows())
+    envelope = _Envelope(
+        head, state.register.save(), state.tombstones.save(), state.recall.save_rows(), state.tree.save()
+    )
     content = _Content(head, state.recall.save_content())
     fresh = {name: os.urandom(KEY_BYTES) for name in (_ENVELOPE, _CONTENT)}
     # Files first, then their keys in one step: a crash between them leaves files that no key opens.

@@ -22,17 +22,19 @@ from ._recall import Recall
 from ._register import ROLLED_BACK, Register
 from ._state import LATEST, Erasure, Memory, Place
 from ._tombstones import Tombstones
+from ._tree import Tree
 
 # A quarantined record among them: reading the poisoned page again must not undo its quarantine.
 _STANDING: Final = frozenset({*LIVE, Status.DISPUTED, Status.PENDING, Status.QUARANTINED})
 
 
 class Projections:
-    """Register, tombstones and recall over one log, and the beliefs that are read from the register."""
+    """Register, tombstones, recall and tree over one log, and the beliefs that are read from the register."""
 
     def __init__(self, open_body: Callable[[Event], Body | None], read_body: Callable[[Place], Body | None]) -> None:
         self.register = Register(open_body)
         self.tombstones = Tombstones()
+        self.tree = Tree()
         self.beliefs = Beliefs(self.register)
         self._read = read_body
         self.recall = Recall(self.read_memory)
@@ -46,6 +48,7 @@ class Projections:
         """Take in the next batch."""
         self.register.apply(batch)
         self.tombstones.apply(batch)
+        self.tree.apply(batch)
         self.recall.apply(batch)
         for event in batch.events:
             if isinstance(event.envelope, RollbackAccepted):
@@ -87,6 +90,7 @@ class Projections:
             "beliefs": self.register.digest().hex(),
             "recall": self.recall.digest().hex(),
             "tombstones": self.tombstones.digest().hex(),
+            "tree": self.tree.digest().hex(),
         }
 
     def standing(self, memory: Memory, *, valid_at: int, known: int = LATEST) -> Standing:
