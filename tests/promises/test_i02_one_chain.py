@@ -141,12 +141,21 @@ def test_i02_a_frame_of_another_store_is_not_taken_for_one_of_ours(sealed: Seale
 
 
 def test_i02_a_cut_tail_is_not_denied_but_said_to_be_unknowable(sealed: Sealed) -> None:
-    """A shorter log is a log: what verify may not do is to vouch for its end."""
+    """A shorter log is a log: without a checkpoint, what verify may not do is to vouch for its end."""
+    for note in (sealed.path / "checkpoints").iterdir():
+        note.unlink()
     for frames in range(1, len(sealed.frames)):
         report = _verify(sealed, _joined(sealed, range(frames)))
 
         assert report.ok
         assert any("missing at the end" in line for line in report.unchecked)
+
+
+def test_i02_a_cut_tail_is_found_against_the_checkpoint_that_closing_left(sealed: Sealed) -> None:
+    report = _verify(sealed, _joined(sealed, range(1)))
+
+    assert not report.ok
+    assert any("checkpoint" in finding for finding in report.findings), report.findings
 
 
 def test_i02_verify_changes_no_byte_of_a_damaged_store(sealed: Sealed, tmp_path: Path) -> None:
