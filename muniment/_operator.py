@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from muniment.events import (
     STORE_SCOPE,
+    AlreadyDone,
     BadArgument,
     Draft,
     Id,
@@ -116,6 +117,24 @@ class Operator:
                 return dry_receipt(engine.deeds.erasing(None, targets), scope, "operator", words)
             event = engine.append_one(lambda at: self._erasure(engine.deeds.erasing(None, targets), scope, at, words))
             return erasure_receipt(engine.state, event.header.id, scope)
+
+    def accept_rollback(self, *, reason: str) -> Receipt:
+        """
+        Go on with an older copy of the log that was put back, keeping what was erased since erased, and refused.
+
+        Raises:
+            AlreadyDone: the log and the keys agree.
+        """
+        engine = self._engine
+        words = self._words(reason)
+        with engine.mutex:
+            if not engine.rolled_back:
+                raise AlreadyDone(id="rollback", status="accepted, or there was none")
+            event = engine.accept_rollback(words)
+            return Receipt(
+                id=format_id(event.header.id), seq=event.seq, recorded_at=to_datetime(event.recorded_at),
+                hash=event.hash.hex(), status="accepted",
+            )  # fmt: skip
 
     def tombstones(self) -> list[TombstoneView]:
         """Return every refused value, without the value."""

@@ -412,8 +412,7 @@ class Session(Reading):
             draft = engine.admission.refusal(self._speaker, verb, error, at)
             return [] if draft is None else [draft]
 
-        with engine.mutex:
-            engine.append(plan)
+        engine.append(plan)
 
     def _write_requests(
         self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
@@ -421,10 +420,12 @@ class Session(Reading):
         engine = self._engine
         outcomes: list[Draft | Existing] = []
         raised: list[Refused] = []
+        prepared = len(refused)
 
         def plan(at: Moment) -> list[Draft]:
             outcomes.clear()
             raised.clear()
+            del refused[prepared:]
             drafts: list[Draft] = []
             for index, request in requests:
                 try:
@@ -443,10 +444,11 @@ class Session(Reading):
                     drafts.append(outcome)
             return drafts
 
+        # Not under the mutex: threads that wait for the same fsync share a frame.
+        engine.append(plan)
+        if raised:
+            raise raised[0]
         with engine.mutex:
-            engine.append(plan)
-            if raised:
-                raise raised[0]
             return BatchReceipt([self._receipt_of(outcome) for outcome in outcomes], refused)
 
     def _receipt_of(self, outcome: Draft | Existing) -> Receipt:

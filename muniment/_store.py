@@ -241,6 +241,8 @@ class Store:
             leave_out = self._leaves(without) if without else None
         reader = self._engine.reader()
         state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
+        if self._engine.rolled_back:
+            state.erase_shredded(self._engine.keys.shredded, seq=state.seq, recorded_at=instant)
         dense = Dense(
             state.recall,
             self._engine.files.projections,
@@ -351,6 +353,7 @@ class Store:
                 "key_epoch": engine.keys.epoch,
                 "bytes": size,
                 "model": engine.dense.model_id,
+                "rolled_back": self._engine.rolled_back,
                 "torn": [list(t[:3]) for t in engine.door.torn],
                 "warning": self.warning,
             }
