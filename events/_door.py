@@ -192,6 +192,7 @@ class Door:
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
             self._keys.reload()
+            self._keys.finish()
             self._sealer.forget_ciphers()
         self._log.complete()
         for batch in self._reader.read_new():

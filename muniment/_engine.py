@@ -101,7 +101,12 @@ class Engine:
         self.deeds = Deeds(self.state, self.admission, self.values)
         self.guard = Guard(self.state, options.policy)
         self.dense = Dense(
-            self.state.recall, files.projections, self.keys.slot_key, self.state.read_memory, options.load_embedder
+            self.mutex,
+            self.state.recall,
+            files.projections,
+            self.keys.slot_key,
+            self.state.read_memory,
+            options.load_embedder,
         )
         self._saved_at = load_snapshots(self.files.projections, self.keys, self.log, self.state)
         self.door.catch_up()
@@ -216,6 +221,7 @@ class Engine:
                 self._closed = True
                 self.log.close()
                 self.lock.close()
+                self.keys.close()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""
@@ -223,9 +229,11 @@ class Engine:
             self._closed = True
             self.log.close()
             self.lock.close()
+            self.keys.close()
 
     def rebuild(self) -> None:
         """Drop what is in memory and on disk of the projections, and fold the log again."""
+        self.dense.save()
         for path in self.files.projections.glob("*.snap"):
             path.unlink()
         self.log.close()

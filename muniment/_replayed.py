@@ -19,10 +19,18 @@ class Past:
     """What a past session reads from: projections at a moment, whose instant is its now."""
 
     def __init__(
-        self, *, state: Projections, dense: Dense, values: ValueKeys, guard: Guard, instant: int, store: bytes
+        self,
+        *,
+        state: Projections,
+        dense: Dense,
+        values: ValueKeys,
+        guard: Guard,
+        instant: int,
+        store: bytes,
+        mutex: threading.RLock,
     ) -> None:
         self.state, self.dense, self.values, self.guard = state, dense, values, guard
-        self.instant, self.store_id = instant, store
+        self.instant, self.store_id, self.mutex = instant, store, mutex
 
     def now(self) -> int:
         """Return the moment."""
@@ -36,7 +44,7 @@ class PastStore:
     """A read-only store at a moment. It writes nothing, and needs no closing."""
 
     def __init__(self, past: Past) -> None:
-        self._past, self._mutex = past, threading.RLock()
+        self._past, self._mutex = past, past.mutex
 
     @property
     def seq(self) -> int:

@@ -27,6 +27,7 @@ from muniment.events import (
 )
 from muniment.gate import (
     Action,
+    Batch,
     Erasing,
     Existing,
     Handle,
@@ -426,10 +427,10 @@ class Session(Reading):
             outcomes.clear()
             raised.clear()
             del refused[prepared:]
-            drafts: list[Draft] = []
+            batch = Batch(at)
             for index, request in requests:
                 try:
-                    outcome = engine.admission.admit_memory(request, at, drafts)
+                    outcome = engine.admission.admit_memory(request, at, batch)
                 except Refused as error:
                     counted = engine.admission.refusal(request.handle, verb, error, at)
                     if not skip:
@@ -437,12 +438,12 @@ class Session(Reading):
                         return [] if counted is None else [counted]
                     refused.append(_refusal(index, error))
                     if counted is not None:
-                        drafts.append(counted)
+                        batch.add(counted)
                     continue
                 outcomes.append(outcome)
                 if isinstance(outcome, Draft):
-                    drafts.append(outcome)
-            return drafts
+                    batch.add(outcome)
+            return batch.drafts
 
         # Not under the mutex: threads that wait for the same fsync share a frame.
         engine.append(plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -243,7 +244,9 @@ class Store:
         state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
         if self._engine.rolled_back:
             state.erase_shredded(self._engine.keys.shredded, seq=state.seq, recorded_at=instant)
+        mutex = threading.RLock()
         dense = Dense(
+            mutex,
             state.recall,
             self._engine.files.projections,
             self._engine.keys.slot_key,
@@ -253,7 +256,7 @@ class Store:
         guard = Guard(state, self._engine.options.policy)
         past = Past(
             state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
-            store=self._engine.files.store_id,
+            store=self._engine.files.store_id, mutex=mutex,
         )  # fmt: skip
         return PastStore(past)
 
@@ -285,7 +288,7 @@ class Store:
         """Check every byte of the log against its chain, and every seal that has a key. Changes nothing."""
         reader = self._engine.reader()
         try:
-            report = verify_log(reader)
+            report = verify_log(self.path, reader)
             torn = tuple(orphan_bytes(reader)) if report.damage is None else ()
         finally:
             reader.log.close()
@@ -321,7 +324,7 @@ class Store:
         """Make every missing vector now, and return how many were made."""
         with self._engine.mutex:
             self._engine.refresh()
-            return self._engine.dense.embed_all(progress)
+        return self._engine.dense.embed_all(progress)
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each projection; equal for live and rebuilt ones of the same log."""

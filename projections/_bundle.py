@@ -12,6 +12,7 @@ from muniment.events import (
     Forgotten,
     LedgerTombstone,
     MemoryBody,
+    MemoryEnvelope,
     RollbackAccepted,
     Status,
 )
@@ -94,9 +95,8 @@ class Projections:
         standing = self.standing(memory, valid_at=valid_at)
         return standing.holds and standing.status in LIVE
 
-    def find_live_repeat(self, like: Memory, *, valid_at: int) -> Memory | None:
+    def find_live_repeat(self, wanted: MemoryEnvelope, *, valid_at: int) -> Memory | None:
         """Return the live memory that says the same from the same origin, source and position, or None."""
-        wanted = like.envelope
         for memory in self.register.texts.get((wanted.scope, wanted.text_key), ()):
             other = memory.envelope
             same = (other.belief_key, other.value_key, other.origin, other.source_key, other.many) == (

@@ -231,7 +231,8 @@ class Register:
         """Mark the memories whose keys were destroyed by a forget that this log does not hold, and return their ids."""
         found: list[bytes] = []
         for memory in self.memories.values():
-            if memory.slot in slots and memory.erasure is None:
+            # An erasure without an event is only known from the keys: the event that accepts the log takes its place.
+            if memory.slot in slots and (memory.erasure is None or not memory.erasure.event):
                 memory.erasure = erasure
                 self._touch(memory)
                 found.append(memory.id)
