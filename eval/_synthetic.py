@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from muniment._engine import Engine, Options
+from muniment._version import VERSION
 from muniment.events import (
     Decided,
     Draft,
@@ -24,8 +26,6 @@ from muniment.events import (
     new_id,
 )
 from muniment.events._disk import Disk
-from muniment._engine import Engine, Options
-from muniment._version import VERSION
 
 SCOPES: Final = ("acme/main", "acme/side", "acme/side/deep", "globex")
 """Three quarters of the events are of the first."""
@@ -42,7 +42,7 @@ class Maker:
         self._engine, self._random = engine, random.Random(seed)
         self._values = engine.values
         self._words = [f"{_syllables(number)}" for number in range(_VOCABULARY)]
-        self._recent: dict[str, list[tuple[bytes, int, bool]]] = {scope: [] for scope in SCOPES}
+        self._recent: dict[str, list[bytes]] = {scope: [] for scope in SCOPES}
         self._count = 0
 
     def fill(self, n: int) -> Iterator[int]:
@@ -70,13 +70,13 @@ class Maker:
         self._count += 1
         if dice < 0.90 or len(recent) < 8:
             return self._memory(scope, at, keyed=dice < 0.18, after=None)
-        identity, slot, _ = recent[drawn.randrange(len(recent))]
+        identity = recent[drawn.randrange(len(recent))]
         if dice < 0.93:
             return self._memory(scope, at, keyed=False, after=identity)
         if dice < 0.95:
             return self._plain(Retired, scope, at, target=identity, tombstones=(), body=False)
         if dice < 0.97:
-            other = recent[drawn.randrange(len(recent))][0]
+            other = recent[drawn.randrange(len(recent))]
             return self._plain(
                 Linked, scope, at, start=identity, end=other, link="relates", valid_from=at.recorded_at, body=False
             )
@@ -114,12 +114,12 @@ class Maker:
             form=1,
             belief_key=belief_key,
             value_key=value_key,
-            derived_from=(drawn.choice(recent)[0],) if recent and drawn.random() < 0.1 else (),
-            recalled=tuple({drawn.choice(recent)[0] for _ in range(4)}) if recent and drawn.random() < 0.1 else (),
+            derived_from=(drawn.choice(recent),) if recent and drawn.random() < 0.1 else (),
+            recalled=tuple({drawn.choice(recent) for _ in range(4)}) if recent and drawn.random() < 0.1 else (),
             supersedes=after,
         )
         identity = new_id(at.recorded_at)
-        recent.append((identity, 0, keyed))
+        recent.append(identity)
         if len(recent) > 512:
             del recent[:256]
         tags = ("maker",) if drawn.random() < 0.1 else ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from muniment.events import (
     NO_SLOT,
@@ -37,9 +38,12 @@ from muniment.events import (
     wall_clock,
 )
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
-from muniment.projections import Dense, Embedder, Place, Projections, location
+from muniment.projections import Dense, Embedder, Place, Projections, location, without_collection
 
-from ._snapshots import load_snapshots, save_snapshots
+from ._snapshots import Snapshots
+
+_SAVED_AFTER: Final = 65_536
+"""Events after which the projections are saved without being asked, so that a kill leaves few to fold again."""
 
 
 class Options:
@@ -93,7 +97,9 @@ class Engine:
             version=self._version,
             mutex=self.mutex,
             read_only=options.read_only,
+            chunks_of=lambda forgotten: self.snapshots.touched_by(forgotten, self.state),
         )
+        self.snapshots = Snapshots(files.projections, self.keys, self._fold_upto)
         self.values = ValueKeys(self.keys.value_secret)
         scanner = StructuredScanner(options.exempt_secrets)
         self.preparer = Preparer(self.values, scanner, mask_secrets=options.mask_secrets)
@@ -108,8 +114,9 @@ class Engine:
             self.state.read_memory,
             options.load_embedder,
         )
-        self._saved_at = load_snapshots(self.files.projections, self.keys, self.log, self.state)
-        self.door.catch_up()
+        self._saved_at = self.snapshots.load(self.log, self.state)
+        with without_collection():
+            self.door.catch_up()
         if self.log.damage is not None and not options.read_only:
             raise self.log.damage
         self.rolled_back = self._missing_erasures()
@@ -163,7 +170,11 @@ class Engine:
         self._check_open()
         if self.rolled_back:
             raise RolledBack(seq=self.head.seq, count=self.rolled_back)
-        return self.door.append(plan)
+        batch = self.door.append(plan)
+        if self.head.seq - self._saved_at > max(_SAVED_AFTER, self._saved_at // 8):
+            with self.mutex:
+                self._save(words=False)
+        return batch
 
     def append_one(self, plan: Callable[[Moment], Draft]) -> Event:
         """Append one event through the door, and return it."""
@@ -205,9 +216,25 @@ class Engine:
             return
         self.dense.save()
         if self.head.seq > self._saved_at:
-            with self.lock.hold():
-                self.door.settle()
-                self._saved_at = save_snapshots(self.files.projections, self.keys, self.head, self.state)
+            self._save(words=True)
+
+    def _save(self, *, words: bool) -> None:
+        with self.lock.hold():
+            self.door.settle()
+            self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words)
+
+    def _fold_upto(self, seq: int) -> Projections:
+        state = Projections(self._open_body, self.read_body)
+        reader = self.reader()
+        try:
+            with without_collection():
+                for batch in reader.read_new():
+                    if batch.head.seq > seq:
+                        break
+                    state.apply(batch)
+        finally:
+            reader.log.close()
+        return state
 
     def close(self) -> None:
         """Save and release everything. Closing twice is allowed."""

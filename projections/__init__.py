@@ -2,12 +2,14 @@
 
 from . import _recall, _register, _tombstones
 from ._beliefs import LIVE, Belief, Beliefs, Standing
-from ._bundle import Projections
+from ._bundle import Projections, without_collection
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
-from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
+from ._recall import Arm, Mask, Recall, location
 from ._register import Register
+from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
+from ._segments import Facets, Fragment, indexed_text
 from ._state import (
     FAR_FUTURE,
     LATEST,
@@ -41,6 +43,7 @@ __all__ = [
     "Arm",
     "Belief",
     "Beliefs",
+    "Buffer",
     "Command",
     "Confirmation",
     "DecisionRecord",
@@ -52,16 +55,21 @@ __all__ = [
     "Facets",
     "Fate",
     "FateKind",
+    "Fragment",
     "Fused",
     "Link",
     "Mask",
     "Memory",
     "Place",
+    "PlainSections",
     "Prohibition",
     "Projections",
     "Recall",
     "Register",
+    "Repairing",
     "Request",
+    "SealedSections",
+    "Sections",
     "Standing",
     "Tombstone",
     "Tombstones",
@@ -72,4 +80,6 @@ __all__ = [
     "location",
     "may_change",
     "packaged_embedder",
+    "without_collection",
+    "write_sections",
 ]
