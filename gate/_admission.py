@@ -201,6 +201,12 @@ class Admission:
             if found is not None:
                 raise _refused_value(found)
 
+    def check_text(self, text_key: bytes, handle: Handle) -> None:
+        """Raise Tombstoned or RetiredValue when a text may not come in, for those who store it inside a longer one."""
+        found = self._state.tombstones.find("text", text_key, scope=handle.scope, rank=handle.rank)
+        if found is not None:
+            raise _refused_value(found)
+
     def _rank(self, request: MemoryRequest) -> Rank:
         # The least rank among all that it derives from: laundering a page through a summary gains nothing (I7).
         rank = int(request.handle.rank)

@@ -51,6 +51,11 @@ class PastStore:
         """The last event that is part of this past."""
         return self._past.state.seq
 
+    @property
+    def source(self) -> Past:
+        """What this past's sessions read from."""
+        return self._past
+
     def session(self, *, scope: str, actor: str = "agent:replay", reads: Reads = ()) -> PastSession:
         """Return a session that reads the scope as it was, and asks the guard what it would have said."""
         check_actor(actor)
