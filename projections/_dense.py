@@ -91,10 +91,10 @@ class Dense:
     def missing_count(self, scopes: Iterable[str]) -> int:
         """Return how many rows of the scopes lack a vector; all of them while no model was loaded."""
         with self._mutex:
-            if self._embedder is None:
+            if self._embedder is not None:
+                return len(self._missing(scopes))
             partitions = [partition for scope in scopes if (partition := self._recall.partition(scope)) is not None]
             return sum(len(partition.rows) - len(partition.erased) for partition in partitions)
-        return len(self._missing(scopes))
 
     @property
     def model_id(self) -> str | None:
