@@ -193,6 +193,7 @@ class Rows:
         """Return the rows of a scope, made when it has none."""
         found = self.get(scope)
         if found is None:
+            self._scopes.number(scope)
             found = self._rows[scope] = ScopeRows(self._table, np.zeros(0, np.uint32))
         return found
 
