@@ -128,7 +128,7 @@ class Snapshots:
             return []
         try:
             data = SealedSections(self._words_path(chunk), key).array("words", np.uint8)
-            return _decode_fragments(memoryview(data))
+            return _decode_fragments(data.data)
         except (ProjectionStale, msgspec.MsgspecError):
             return []
 

@@ -259,7 +259,7 @@ class _Saved:
         """Return the sequence numbers of the memories that change after one instant, up to another."""
         found = self._all()
         low, high = np.searchsorted(found[:, 0], (before, now), side="right")
-        return found[low:high, 1].tolist()
+        return [int(seq) for seq in found[low:high, 1]]
 
     def changes(self, after: int) -> list[tuple[int, int]]:
         """Return (instant, sequence number) of the changes to come."""

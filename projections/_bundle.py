@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -29,7 +29,7 @@ from ._tombstones import Tombstones
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
+def without_collection() -> Generator[None, None, None]:
     """Fold a long log without the cyclic collector, which would go through all that was folded again and again."""
     enabled = gc.isenabled()
     gc.disable()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar, overload
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 from blake3 import blake3
@@ -14,17 +14,6 @@ from ._state import Command, CommandRow, DecisionRecord, EventRow, Link, Memory
 from ._tables import Scopes, Table, key_of
 
 Key = TypeVar("Key", bound=tuple[str, bytes] | bytes)
-Default = TypeVar("Default")
-
-
-class _Identified(Protocol):
-    """A record that has an id, and a sequence number of its own."""
-
-    @property
-    def id(self) -> bytes: ...
-
-    @property
-    def seq(self) -> int: ...
 
 
 Owned = TypeVar("Owned", Memory, DecisionRecord)
@@ -34,7 +23,8 @@ class ById(Generic[Owned]):
     """Records by their ids; the values in sequence order."""
 
     def __init__(self, table: Table[Owned], scope_of: Callable[[Owned], str]) -> None:
-        self.table, self._scope_of = table, scope_of
+        self.table: Table[Owned] = table
+        self._scope_of: Callable[[Owned], str] = scope_of
         self._fresh: dict[bytes, Owned] = {}
 
     @overload
@@ -165,24 +155,23 @@ class Rows:
         self._table, self._scopes = table, scopes
         self._rows: dict[str, ScopeRows] = {}
 
-    def get(self, scope: str, default: Default = None) -> ScopeRows | Default:  # type: ignore[assignment]  # as dict's
+    @overload
+    def get(self, scope: str) -> ScopeRows | None: ...
+    @overload
+    def get(self, scope: str, default: Sequence[Memory]) -> Sequence[Memory]: ...
+    def get(self, scope: str, default: Sequence[Memory] | None = None) -> Sequence[Memory] | None:
         """Return the rows of a scope, or the default when it has none."""
-        found = self._rows.get(scope)
-        if found is None and self._table.saved and (number := self._scopes.find(scope)) is not None:
-            keys, numbers = self._table.index("scope")
-            low, high = keys.searchsorted(np.array([number, number + 1], np.uint64))
-            if low < high:
-                found = self._rows[scope] = ScopeRows(self._table, numbers[low:high])
+        found = self._find(scope)
         return default if found is None else found
 
     def __getitem__(self, scope: str) -> ScopeRows:
-        found = self.get(scope)
+        found = self._find(scope)
         if found is None:
             raise KeyError(scope)
         return found
 
     def __contains__(self, scope: object) -> bool:
-        return isinstance(scope, str) and self.get(scope) is not None
+        return isinstance(scope, str) and self._find(scope) is not None
 
     def __iter__(self) -> Iterator[str]:
         for scope in self._scopes.live():
@@ -191,7 +180,7 @@ class Rows:
 
     def of(self, scope: str) -> ScopeRows:
         """Return the rows of a scope, made when it has none."""
-        found = self.get(scope)
+        found = self._find(scope)
         if found is None:
             self._scopes.number(scope)
             found = self._rows[scope] = ScopeRows(self._table, np.zeros(0, np.uint32))
@@ -204,6 +193,15 @@ class Rows:
     def reload(self) -> None:
         """Start again over a table that was loaded."""
         self._rows = {}
+
+    def _find(self, scope: str) -> ScopeRows | None:
+        found = self._rows.get(scope)
+        if found is None and self._table.saved and (number := self._scopes.find(scope)) is not None:
+            keys, numbers = self._table.index("scope")
+            low, high = keys.searchsorted(np.array([number, number + 1], np.uint64))
+            if low < high:
+                found = self._rows[scope] = ScopeRows(self._table, numbers[low:high])
+        return found
 
 
 class Lookup(Generic[Key]):
@@ -234,8 +232,8 @@ class Lookup(Generic[Key]):
             raise KeyError(key)
         return found
 
-    def __contains__(self, key: object) -> bool:
-        return self.get(key) is not None  # type: ignore[arg-type]  # whatever it is, it is looked for
+    def __contains__(self, key: Key) -> bool:
+        return self.get(key) is not None
 
     def close_scope(self, scope: str) -> None:
         """Drop what came of a scope that was forgotten as a whole."""

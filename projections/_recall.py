@@ -195,13 +195,13 @@ class Recall:
             changed |= partition.words.changed()
         parts: dict[int, list[ScopeWords]] = {chunk: [] for chunk in sorted(changed)}
         for scope in sorted(self._stored.rows):
-            partition = self.partition(scope)
-            for chunk in () if partition is None else partition.words.chunks():
-                if partition is not None and chunk in parts:
-                    parts[chunk].append(partition.words)
+            found = self.partition(scope)
+            for chunk in () if found is None else found.words.chunks():
+                if found is not None and chunk in parts:
+                    parts[chunk].append(found.words)
         for chunk, words in parts.items():
-            found = [part.fragment(chunk) for part in words]
-            yield chunk, _encode([fragment for fragment in found if fragment is not None])
+            fragments = [part.fragment(chunk) for part in words]
+            yield chunk, _encode([fragment for fragment in fragments if fragment is not None])
 
     def saved_chunk(self, number: int) -> None:
         """Learn that a chunk was saved as it is."""
@@ -221,9 +221,9 @@ class Recall:
         self._saved_upto = {chunk: seq for chunk, seq in rows.chunks if chunk in chunks}
         self._partitions = {}
         for scope, erased in rows.erased:
-            partition = self.partition(scope)
-            if partition is not None:
-                partition.erased.update(erased)
+            found = self.partition(scope)
+            if found is not None:
+                found.erased.update(erased)
 
     def erase(self, identities: Iterable[bytes]) -> None:
         """Drop all that the memories' bodies left here."""

@@ -291,7 +291,6 @@ class Register:
         self.links.end(wanted, live=FAR_FUTURE, seq=event.seq, recorded_at=event.recorded_at)
 
     def _confirmed(self, event: Event, envelope: Confirmed) -> None:
-        body = cast("ActionBody | None", self._open_body(event))
         self.confirmations[event.header.id] = Confirmation(
             id=event.header.id,
             seq=event.seq,
@@ -304,7 +303,7 @@ class Register:
             expires_at=envelope.expires_at,
             nonce=envelope.nonce,
             slot=event.header.slot,
-            action=None if body is None else body.action,
+            action=_action(self._open_body(event)),
             place=_place(event),
         )
 
@@ -314,7 +313,6 @@ class Register:
             confirmation.revoked_seq = min(confirmation.revoked_seq, event.seq)
 
     def _prohibited(self, event: Event, envelope: Prohibited) -> None:
-        body = cast("ActionBody | None", self._open_body(event))
         self.prohibitions[event.header.id] = Prohibition(
             id=event.header.id,
             seq=event.seq,
@@ -323,7 +321,7 @@ class Register:
             actor=envelope.principal or envelope.actor,
             rank=envelope.rank,
             slot=event.header.slot,
-            action=None if body is None else body.action,
+            action=_action(self._open_body(event)),
             place=_place(event),
         )
 
@@ -551,10 +549,8 @@ class Register:
             table.load(sections, saved.counts[table.shape.name])
         for view in (self.memories, self.rows, self.links, self.commands, self.decisions):
             view.reload()
-        for lookup in (self.keys, self.texts):
-            lookup.fresh = {}
-        for lookup in (self.children, self.recalled_into):
-            lookup.fresh = {}
+        for lookup in (self.keys, self.texts, self.children, self.recalled_into):
+            lookup.fresh.clear()
 
     def _tables(self) -> list[AnyTable]:
         return [
@@ -584,9 +580,10 @@ class Register:
         self.seq, self.key_epoch = small.seq, small.key_epoch
         self.confirmations = {c.id: c for c in small.confirmations}
         self.prohibitions = {p.id: p for p in small.prohibitions}
-        for record in (*small.confirmations, *small.prohibitions):
-            body = cast("ActionBody | None", read_body(record.place))
-            record.action = None if body is None else body.action
+        for confirmation in small.confirmations:
+            confirmation.action = _action(read_body(confirmation.place))
+        for prohibition in small.prohibitions:
+            prohibition.action = _action(read_body(prohibition.place))
         self.enrolments = small.enrolments
         self.requests = {r.id: r for r in small.requests}
         self.proposals = small.proposals
@@ -598,6 +595,10 @@ class Register:
 
 def _place(event: Event) -> Place:
     return Place(event.where.segment, event.where.offset, event.where.length)
+
+
+def _action(body: Body | None) -> bytes | None:
+    return body.action if isinstance(body, ActionBody) else None
 
 
 def _low_of_pair(key: tuple[str, bytes]) -> int:

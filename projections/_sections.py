@@ -102,7 +102,7 @@ class SealedSections:
         """Return a whole section as numbers; empty when there is no such section."""
         first, offset, length = self._directory.get(name, (0, 0, 0))
         found: NDArray[np.uint8] = np.empty(length, dtype=np.uint8)
-        view = memoryview(found)
+        view = found.data
         for n, start in enumerate(range(0, length, CHUNK_BYTES)):
             end = min(start + CHUNK_BYTES, length)
             sealed = self._read(offset + n * (CHUNK_BYTES + TAG_BYTES), end - start + TAG_BYTES)

@@ -263,7 +263,7 @@ def _joined(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _bytes(array: NDArray[np.int64] | NDArray[np.uint64] | NDArray[np.uint32]) -> memoryview:
-    return memoryview(np.ascontiguousarray(array)).cast("B") if len(array) else memoryview(b"")
+    return np.ascontiguousarray(array).data.cast("B") if len(array) else memoryview(b"")
 
 
 _encode: Final = msgspec.msgpack.Encoder(order="deterministic").encode
