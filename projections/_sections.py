@@ -83,14 +83,15 @@ class SealedSections:
         self._fd = -1
         try:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            size = os.fstat(self._fd).st_size
+            self._size = os.fstat(self._fd).st_size
         except OSError as error:
             raise ProjectionStale(name=self._name, detail=str(error)) from error
         if self._read(0, _HEAD_BYTES) != _MAGIC + commitment(key):
             raise self._stale("another key, or no snapshot")
-        offset, length = _TRAILER.unpack(self._read(size - _TRAILER.size, _TRAILER.size))
+        offset, length = _TRAILER.unpack(self._read(self._size - _TRAILER.size, _TRAILER.size))
+        sealed = self._read(offset, length)
         plain = bytearray(max(0, length - TAG_BYTES))
-        self._unseal(_LAST_NONCE, self._read(offset, length), memoryview(plain))
+        self._unseal(_LAST_NONCE, sealed, memoryview(plain))
         self._directory = _decode_directory(plain)
 
     def __del__(self) -> None:
@@ -113,6 +114,8 @@ class SealedSections:
         """Return some bytes of a section."""
         first, offset, length = self._directory.get(name, (0, 0, 0))
         end = min(end, length)
+        if start >= end:
+            return b""
         number = start // CHUNK_BYTES
         if end <= (number + 1) * CHUNK_BYTES:
             at = number * CHUNK_BYTES
@@ -140,7 +143,7 @@ class SealedSections:
         return kept
 
     def _read(self, offset: int, length: int) -> bytes:
-        if offset < 0:
+        if offset < 0 or offset + length > self._size:
             raise self._stale("it is short")
         data = os.pread(self._fd, length, offset)
         if len(data) != length:
