@@ -25,9 +25,17 @@ from ._codec import parse_event_header
 from ._errors import StoreReadOnly
 from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
+from ._kinds import Rank
 from ._lock import WriterLock
-from ._log import Head, LocatedFrame, Location, Log, TornTail
-from ._model import Body, Draft, Forgotten, MemoryEnvelope, Opened, Rank
+from ._log import Log, TornTail
+from ._model import (
+    Body,
+    Draft,
+    Forgotten,
+    MemoryEnvelope,
+    Opened,
+)
+from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer
@@ -148,7 +156,6 @@ class Door:
                 self._take_over()
             while not ticket.done:
                 self._commit_group()
-                self._finish_erasures()
 
     def _commit_group(self) -> None:
         now = max(self._clock(), self._log.head.recorded_at + 1)
@@ -180,6 +187,7 @@ class Door:
         """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""
         with self._mutex, self._lock.hold():
             self._take_over()
+            self._keys.resume()
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
@@ -193,20 +201,23 @@ class Door:
     def _take_over(self) -> None:
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
-            self._keys.reload()
-            self._keys.finish()
+            self._keys.resume()
             self._sealer.forget_ciphers()
         self._log.complete()
         for batch in self._reader.read_new():
             self._show(batch)
-        torn = self._log.recover()
+        self._finish_erasures()
+        torn = self._log.recover(self._condemn_torn)
         if torn is not None:
             self.torn.append(torn)
-            if torn.slots:
-                self._keys.reload()
-                self._keys.reserve(max(torn.slots) + 1)
-                self._keys.shred(torn.slots)
-        self._finish_erasures()
+
+    def _condemn_torn(self, slots: frozenset[int]) -> None:
+        self._keys.reload()
+        live = slots - self._keys.shredded
+        if live:
+            self._keys.reserve(max(live) + 1)
+            self._keys.shred(live)
+            self._sealer.forget_ciphers()
 
     def _show(self, batch: Batch) -> None:
         for follower in self._followers:
@@ -218,6 +229,8 @@ class Door:
     def _commit(self, group: Sequence[_Ticket], drafts: list[Draft], now: int) -> None:
         try:
             batch = self._write(drafts, now) if any(ticket.planned for ticket in group) else None
+            # Before anyone is told: whoever asked for a forget may be another thread than this one.
+            self._finish_erasures()
         except BaseException as error:
             for ticket in group:
                 ticket.fail(error)

@@ -17,7 +17,7 @@ Steps of a rotation, with what a crash after each leaves:
     5. new root over the other slot, fsync: the old root is gone from the disk
     6. removal of old tables and pages, fsync of keys/: sealed leftovers that no root opens
 
-`finish` runs steps 5 and 6, on the normal path and on recovery alike.
+`finish` runs steps 5 and 6, on the normal path and, through `resume`, when the next holder of the lock recovers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Final
 import msgspec
 from blake3 import blake3
 
-from ._disk import Disk
+from ._disk import Disk, typed
 from ._errors import KeyMissing
 from ._seal import KEY_BYTES, NONCE_BYTES, TAG_BYTES, open_blob, seal_blob
 
@@ -238,6 +238,16 @@ class KeyTree:
         self._cache.update(fresh)
         self.finish()
 
+    def resume(self) -> None:
+        """Finish a rotation that was interrupted, or whose outcome is unknown; usually there is nothing to do."""
+        self.reload()
+        epoch, root, slots = _read_root_slots(self._root_path)
+        if slots[0] != slots[1]:
+            # A sync that failed may have left the new root in memory only, in a page marked clean: it must reach the
+            # disk before the old one goes.
+            self._write_root_slot(slots.index((epoch, root)), epoch, root)
+        self.finish()
+
     def finish(self) -> None:
         """Complete a rotation whose commit is durable: both root slots current, no file of an older epoch left."""
         epoch, root, slots = _read_root_slots(self._root_path)
@@ -307,12 +317,13 @@ class KeyTree:
         return open_blob(ref.key, data[:NONCE_BYTES], data[NONCE_BYTES:], _page_context(number))
 
     def _write_root_slot(self, slot: int, epoch: int, root: bytes) -> None:
-        fd = os.open(self._root_path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            self._disk.overwrite(fd, _format_root(epoch, root), slot * _ROOT_SLOT_BYTES)
-            self._disk.sync(fd)
-        finally:
-            os.close(fd)
+        with typed(self._root_path, "root.key"):
+            fd = os.open(self._root_path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                self._disk.overwrite(fd, _format_root(epoch, root), slot * _ROOT_SLOT_BYTES)
+                self._disk.sync(fd)
+            finally:
+                os.close(fd)
 
 
 def _format_root(epoch: int, root: bytes) -> bytes:
@@ -321,7 +332,10 @@ def _format_root(epoch: int, root: bytes) -> bytes:
 
 
 def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | None]]:
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise KeyMissing(slot="root", detail="root.key is missing") from error
     slots: list[tuple[int, bytes] | None] = []
     for at in (0, _ROOT_SLOT_BYTES):
         head = data[at : at + _ROOT.size]
@@ -335,10 +349,7 @@ def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | N
 
 
 def _read_root(path: Path) -> tuple[int, bytes]:
-    try:
-        epoch, root, _ = _read_root_slots(path)
-    except FileNotFoundError as error:
-        raise KeyMissing(slot="root", detail="root.key is missing") from error
+    epoch, root, _ = _read_root_slots(path)
     return epoch, root
 
 

@@ -38,7 +38,7 @@ from muniment.events import (
     wall_clock,
 )
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
-from muniment.projections import Dense, Embedder, Place, Projections, location, without_collection
+from muniment.projections import Dense, Embedder, Graph, Place, Projections, location, without_collection
 
 from ._snapshots import Snapshots
 
@@ -100,6 +100,7 @@ class Engine:
             chunks_of=lambda forgotten: self.snapshots.touched_by(forgotten, self.state),
         )
         self.snapshots = Snapshots(files.projections, self.keys, self._fold_upto)
+        self.graph = Graph(self.state)
         self.values = ValueKeys(self.keys.value_secret)
         scanner = StructuredScanner(options.exempt_secrets)
         self.preparer = Preparer(self.values, scanner, mask_secrets=options.mask_secrets)
@@ -249,6 +250,8 @@ class Engine:
                 self.log.close()
                 self.lock.close()
                 self.keys.close()
+        # Without the mutex: whoever holds the graph's lock may be waiting for it.
+        self.graph.close()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""

@@ -6,6 +6,9 @@ from ._bundle import Projections, without_collection
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
+from ._graph import Graph
+from ._graph_rows import Row, Scopes
+from ._lookups import ById
 from ._recall import Arm, Mask, Recall, location
 from ._register import Register
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
@@ -44,6 +47,7 @@ __all__ = [
     "Belief",
     "Beliefs",
     "Buffer",
+    "ById",
     "Command",
     "Confirmation",
     "DecisionRecord",
@@ -57,6 +61,7 @@ __all__ = [
     "FateKind",
     "Fragment",
     "Fused",
+    "Graph",
     "Link",
     "Mask",
     "Memory",
@@ -68,6 +73,8 @@ __all__ = [
     "Register",
     "Repairing",
     "Request",
+    "Row",
+    "Scopes",
     "SealedSections",
     "Sections",
     "Standing",

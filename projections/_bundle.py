@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import Final, cast
 
 from muniment.events import (
     Batch,
@@ -26,6 +26,9 @@ from ._sections import Buffer, Sections
 from ._segments import SEGMENT_BITS, Fragments
 from ._state import FAR_FUTURE, LATEST, Erasure, Memory, Place
 from ._tombstones import Tombstones
+
+# A quarantined record among them: reading the poisoned page again must not undo its quarantine.
+_STANDING: Final = frozenset({*LIVE, Status.DISPUTED, Status.PENDING, Status.QUARANTINED})
 
 
 @contextmanager
@@ -150,6 +153,6 @@ class Projections:
                 wanted.source_key,
                 wanted.many,
             )
-            if same and self.standing(memory, valid_at=valid_at).status in (*LIVE, Status.DISPUTED, Status.PENDING):
+            if same and self.standing(memory, valid_at=valid_at).status in _STANDING:
                 return memory
         return None

@@ -178,6 +178,11 @@ class Rows:
             if scope in self:
                 yield scope
 
+    def items(self) -> Iterator[tuple[str, ScopeRows]]:
+        """Yield each scope with its rows."""
+        for scope in self:
+            yield scope, self[scope]
+
     def of(self, scope: str) -> ScopeRows:
         """Return the rows of a scope, made when it has none."""
         found = self._find(scope)
@@ -307,10 +312,7 @@ class Timeline(Sequence[EventRow]):
     def __getitem__(self, index: int | slice) -> EventRow | Sequence[EventRow]:
         if isinstance(index, slice):
             return [self[n] for n in range(*index.indices(len(self)))]
-        if index < 0:
-            index += len(self)
-        live = self.table.live_numbers()
-        return self.table.at(int(live[index])) if index < len(live) else self.table.fresh[index - len(live)]
+        return self.table.nth(index)
 
     def find(self, identity: bytes) -> list[EventRow]:
         """Return the rows of an event id."""
@@ -370,7 +372,7 @@ class Commands:
         self._fresh = {}
 
 
-class Links:
+class Links(Sequence[Link]):
     """Typed links, in sequence order, and by either of their ends."""
 
     def __init__(self, table: Table[Link]) -> None:
@@ -382,6 +384,15 @@ class Links:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @overload
+    def __getitem__(self, index: int) -> Link: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Link]: ...
+    def __getitem__(self, index: int | slice) -> Link | Sequence[Link]:
+        if isinstance(index, slice):
+            return [self[n] for n in range(*index.indices(len(self)))]
+        return self.table.nth(index)
 
     def get(self, identity: bytes, default: Sequence[Link] = ()) -> Sequence[Link]:
         """Return the links that begin or end at a memory."""

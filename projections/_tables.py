@@ -105,6 +105,17 @@ class Table(Generic[Record]):
                 yield self.at(number, keep=False)
         yield from self.fresh
 
+    def nth(self, index: int) -> Record:
+        """Return a record by its place among all, counted from the end where it is negative."""
+        if index < 0:
+            index += len(self)
+        saved = self.saved if not self._scopes.closed else len(self.live_numbers())
+        if not 0 <= index < saved:
+            if index < 0:
+                raise IndexError(index)
+            return self.fresh[index - saved]
+        return self.at(index if saved == self.saved else int(self.live_numbers()[index]))
+
     def at(self, number: int, *, keep: bool = True) -> Record:
         """Return a record of the base by its number."""
         found = self._changed.get(number) or self._recent.get(number)

@@ -65,6 +65,21 @@ def stats(settings: Settings) -> None:
         emit_fields(store.stats(), as_json=settings.json)
 
 
+@click.command("accept-rollback")
+@click.option("--reason", required=True, help="Why the older log was put back; kept in the log.")
+@common
+@click.pass_obj
+def accept_rollback(settings: Settings, reason: str) -> None:
+    """Go on with an older copy of the log that was put back. What was erased since stays erased, and refused.
+
+    \b
+    Example:
+      muniment accept-rollback --reason "restored after the disk failed" --store memory
+    """
+    with settings.open() as store:
+        emit_fields(store.operator().accept_rollback(reason=reason), as_json=settings.json)
+
+
 @click.command()
 @click.option("--out", metavar="FILE", help="Write to a new file that only its owner can read.")
 @common
@@ -108,4 +123,4 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "muniment", "_MUNIMENT_COMPLETE").source())
 
 
-COMMANDS: Final = (rebuild_projections, stats, export, completion)
+COMMANDS: Final = (accept_rollback, rebuild_projections, stats, export, completion)

@@ -184,8 +184,8 @@ def test_a_crash_before_the_keys_are_kept_leaves_the_save_before_it(
     world.reopen()
     world.session().remember("one more")
     answers = world.answers()
-    with monkeypatch.context() as patched, pytest.raises(_Killed):
-        patched.setattr(world.store._engine.keys, "set_chunks", _crash)
+    monkeypatch.setattr(world.store._engine.keys, "set_chunks", _crash)
+    with pytest.raises(_Killed):
         world.save(words=True)
     world.kill()
     world.reopen()
