@@ -31,7 +31,7 @@ SCOPES: Final = ("acme/main", "acme/side", "acme/side/deep", "globex")
 """Three quarters of the events are of the first."""
 _BATCH: Final = 1_000
 _SECOND: Final = 1_000_000
-_START: Final = 1_700_000_000 * _SECOND
+_MINUTE: Final = 60 * _SECOND
 _VOCABULARY: Final = 20_000
 
 
@@ -131,11 +131,12 @@ class Maker:
         return Draft(id=new_id(at.recorded_at), envelope=envelope, body=WordsBody(reason="made up") if body else None)
 
 
-def make_store(path: Path, n: int, *, seed: int = 1) -> Engine:
-    """Return the open engine of a new store with `n` events in it."""
-    ticks = iter(range(_START, _START + 100 * n * _SECOND, _SECOND))
-    options = Options(clock=lambda: next(ticks))
-    engine = Engine(create_store(path, Disk(), _START), options, VERSION)
+def make_store(path: Path, n: int, *, until: int, seed: int = 1) -> Engine:
+    """Return the open engine of a new store with `n` events in it, a thousand a minute, the last ones at `until`."""
+    start = until - (n // _BATCH + 2) * _MINUTE
+    ticks = iter(range(start, until + 100 * n * _MINUTE, _MINUTE))
+    options = Options(clock=lambda: min(next(ticks), until))
+    engine = Engine(create_store(path, Disk(), start), options, VERSION)
     for _ in Maker(engine, seed).fill(n):
         pass
     return engine

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
 
-from muniment.events import Disk, KeyTree, Log, Reader, Sealer, WriterLock, find_store
+from muniment.events import Disk, KeyTree, Log, Reader, Sealer, WriterLock, find_store, wall_clock
 from muniment.projections import Register, Tombstones, without_collection
 
 from ._harness import ROOT, Result
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> Result:
 
 def _make(path: Path, n: int) -> Result:
     started = time.perf_counter()
-    engine = make_store(path, n)
+    engine = make_store(path, n, until=wall_clock())
     appended = time.perf_counter()
     engine.close()
     return {

@@ -152,7 +152,7 @@ class Beliefs:
         reached = self._saved.reached(self._now, now)
         while self._changes and self._changes[0][0] <= now:
             reached.append(heapq.heappop(self._changes)[1])
-        for seq in reached:
+        for seq in sorted(set(reached)):
             memory = register.memory_at(seq)
             if memory is not None:
                 due[memory.id] = memory
@@ -177,7 +177,7 @@ class Beliefs:
         if memory.fates or memory.erasure is not None or envelope.pending:
             return False
         key = envelope.belief_key
-        return key is None or envelope.many or len(self.register.keys.get((memory.scope, key), ())) == 1
+        return key is None or envelope.many or self.register.keys.is_single((memory.scope, key))
 
     def _next_change(self, memory: Memory, now: int, kept: dict[tuple[str, bytes], int]) -> int:
         key = memory.envelope.belief_key

@@ -266,6 +266,11 @@ class BeliefKeys(Lookup[tuple[str, bytes]]):
         """Yield the keys of some scopes."""
         return (key for key in self if key[0] in scopes)
 
+    def is_single(self, key: tuple[str, bytes]) -> bool:
+        """Tell whether a key has one statement; quick where it has."""
+        count = len(self._table.numbers(self._index, key_of(key[1]))) + len(self.fresh.get(key, ()))
+        return count == 1 or (count > 1 and len(self.get(key, ())) == 1)
+
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         seen: set[tuple[str, bytes]] = set()
         for number in self.distinct():

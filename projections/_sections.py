@@ -3,7 +3,7 @@ Sections: named runs of bytes in one sealed file, each unsealed when it is first
 
      0  8     b"MNSNAP1\\0"
      8  16    commitment to the key
-    24        chunks of at most 256 KiB, sealed: 16 bytes longer. A section begins with a chunk of its own
+    24        chunks of at most 64 KiB, sealed: 16 bytes longer. A section begins with a chunk of its own
               directory, sealed: {name: (first chunk, offset of it, length of the section)}
    -12  u64   offset of the directory
     -4  u32   length of the directory as it lies there
@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 from muniment.events import ProjectionStale
 from muniment.events._seal import TAG_BYTES, commitment
 
-CHUNK_BYTES: Final = 256 << 10
+CHUNK_BYTES: Final = 64 << 10
 _MAGIC: Final = b"MNSNAP1\0"
 _CONTEXT: Final = b"S" + _MAGIC
 _HEAD_BYTES: Final = len(_MAGIC) + 16
 _TRAILER: Final = struct.Struct(">QI")
 _LAST_NONCE: Final = b"\xff" * 12
-_CHUNKS_KEPT: Final = 64
+_CHUNKS_KEPT: Final = 256
 
 Number = TypeVar("Number", np.uint8, np.uint32, np.uint64, np.int64)
 Buffer: TypeAlias = bytes | bytearray | memoryview
