@@ -185,7 +185,7 @@ class Rows:
 
     def of(self, scope: str) -> ScopeRows:
         """Return the rows of a scope, made when it has none."""
-        found = self._find(scope)
+        found = self._rows.get(scope) or self._find(scope)
         if found is None:
             self._scopes.number(scope)
             found = self._rows[scope] = ScopeRows(self._table, np.zeros(0, np.uint32))

@@ -31,14 +31,12 @@ from muniment.events import (
     Quarantined,
     RefusedWrite,
     Released,
-    Remembered,
     Requested,
     Retired,
     Reviewed,
     Revoked,
     RollbackAccepted,
     SequenceGap,
-    Superseded,
     Unlinked,
     Unprohibited,
     covers,
@@ -168,9 +166,14 @@ class Register:
                 envelope.payload_key, header.id, header.seq, header.recorded_at, event.hash, type(envelope).__name__
             )
             self.commands.add(scope, envelope.actor, envelope.command_id, command)
-        handler = _HANDLERS.get(type(envelope))
-        if handler is not None:
-            handler(self, event, envelope)
+        target: bytes | None = None
+        if isinstance(envelope, MemoryEnvelope):
+            self._remembered(event, envelope)
+        else:
+            handler = _HANDLERS.get(type(envelope))
+            if handler is not None:
+                handler(self, event, envelope)
+            target = _target_of(envelope)
         self.timeline.append(
             EventRow(
                 header.seq,
@@ -181,7 +184,7 @@ class Register:
                 envelope.actor,
                 envelope.origin,
                 event.hash,
-                _target_of(envelope),
+                target,
             )
         )
 
@@ -189,14 +192,14 @@ class Register:
         header = event.header
         rows = self.rows.of(envelope.scope)
         memory = Memory(
-            id=header.id,
-            seq=header.seq,
-            recorded_at=header.recorded_at,
-            hash=event.hash,
-            envelope=envelope,
-            slot=header.slot,
-            place=Place(*event.where),
-            row=len(rows),
+            header.id,
+            header.seq,
+            header.recorded_at,
+            event.hash,
+            envelope,
+            header.slot,
+            Place(*event.where),
+            len(rows),
         )
         rows.append(memory)
         self._index(memory)
@@ -209,7 +212,11 @@ class Register:
     def _index(self, memory: Memory) -> None:
         envelope = memory.envelope
         self.memories.add(memory)
-        _append(self.texts.fresh, (envelope.scope, envelope.text_key), memory)
+        text, texts = (envelope.scope, envelope.text_key), self.texts.fresh
+        if text in texts:
+            texts[text].append(memory)
+        else:
+            texts[text] = [memory]
         if envelope.belief_key is not None:
             _append(self.keys.fresh, (envelope.scope, envelope.belief_key), memory)
         for parent in envelope.derived_from:
@@ -629,8 +636,6 @@ _HANDLERS: Final[dict[type, Callable[..., None]]] = {
     Quarantined: Register._quarantined,
     RefusedWrite: Register._refused,
     Released: Register._released,
-    Remembered: Register._remembered,
-    Superseded: Register._remembered,
     Requested: Register._requested,
     Retired: Register._retired,
     Reviewed: Register._reviewed,
