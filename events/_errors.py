@@ -41,6 +41,7 @@ __all__ = [
     "NeedsGrant",
     "NotFound",
     "ProjectionStale",
+    "ProofInvalid",
     "ProvenanceAboveCeiling",
     "QueryTooLarge",
     "RankTooLow",
@@ -280,6 +281,13 @@ class SignatureInvalid(Refused):
     hint = "sign the request again, with a key enrolled for that scope"
 
 
+class ProofInvalid(Refused):
+    """A receipt or a checkpoint does not prove what it says."""
+
+    code = "proof_invalid"
+    template = "the proof is refused: {detail}"
+
+
 class EnrolDenied(Refused):
     """A principal can only be enrolled by the handle that created the store, at a terminal, or by a key it has."""
 
@@ -363,7 +371,7 @@ class AnchorMismatch(Corrupt):
 
     code = "anchor_mismatch"
     template = "the log is {verdict} against the anchor at {size} events: {detail}"
-    hint = "find out who put an older or another log there before using it"
+    hint = "find out who put an older or another log there before using it; `muniment verify --anchor FILE` compares"
 
 
 class ProjectionStale(Corrupt):

@@ -44,7 +44,7 @@ from ._codec import (
     parse_segment_header,
 )
 from ._disk import Disk, raise_typed
-from ._errors import LogCorrupt, StoreReadOnly, WriterPoisoned
+from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
 from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
@@ -90,7 +90,7 @@ class Log:
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
         self._is_last_known = False
-        self.damage: LogCorrupt | None = None
+        self.damage: Corrupt | None = None
         self.head = self.start
 
     @classmethod
@@ -231,6 +231,10 @@ class Log:
         self._disk.truncate(fd, self.head.offset)
         self._disk.sync(fd)
         return torn
+
+    def segment_name(self, first_seq: int) -> str:
+        """Return the file name of a segment."""
+        return self._path(first_seq).name
 
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""

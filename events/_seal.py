@@ -19,8 +19,8 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ._codec import EVENT_HEADER, EVENT_VERSION, FORMAT, NO_COMMITMENT, NO_SLOT, Damaged, EventHeader
-from ._errors import KeyMissing, StoreNewer
+from ._codec import EVENT_HEADER, EVENT_VERSION, NO_COMMITMENT, NO_SLOT, Damaged, EventHeader
+from ._errors import KeyMissing
 from ._kinds import EventType
 from ._model import (
     BODIES,
@@ -159,7 +159,7 @@ class Sealer:
             raise Damaged("the sealed bytes do not fit the key they commit to") from error
         decoder = _ENVELOPE_DECODERS.get(header.type)
         if decoder is None:
-            raise StoreNewer(actual=f"{FORMAT} with event type {header.type}", known=f"{FORMAT}")
+            raise Damaged(f"unknown event type {header.type}: damaged, or written by a newer program")
         return decoder.decode(_unpad(plain))
 
     def open_body(self, header: EventHeader, event: bytes) -> Body | None:

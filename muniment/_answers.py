@@ -195,13 +195,18 @@ class Briefing(Answer, frozen=True, kw_only=True):
 
 
 class Verification(Answer, frozen=True, kw_only=True):
-    """What `verify` checked and found. `findings` name the first bad event; `unchecked` says what it could not tell."""
+    """
+    What `verify` checked and found. `findings` name the first bad event; `unchecked` says what it could not tell.
+
+    `anchor` is None without one; else `extends`, `truncated`, `forked`, `foreign` or `not comparable`.
+    """
 
     ok: bool
     events: int
     head: str
     findings: tuple[str, ...]
     unchecked: tuple[str, ...]
+    anchor: str | None = None
 
 
 class RebuildReport(Answer, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from muniment.events import (
@@ -24,6 +25,7 @@ from muniment.events import (
     KeyTree,
     Log,
     Moment,
+    NoteSigner,
     Plan,
     Rank,
     Reader,
@@ -37,10 +39,12 @@ from muniment.events import (
     parse_event_header,
     wall_clock,
 )
+from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
 from muniment.projections import Dense, Embedder, Graph, Place, Projections, location, without_collection
 
 from ._snapshots import Snapshots
+from ._witness import Checkpoint, Witness, quietly
 
 _SAVED_AFTER: Final = 65_536
 """Events after which the projections are saved without being asked, so that a kill leaves few to fold again."""
@@ -59,6 +63,9 @@ class Options:
         exempt_secrets: Sequence[str] = (),
         clock: Callable[[], int] = wall_clock,
         disk: Disk | None = None,
+        log_key: NoteSigner | None = None,
+        anchor: Path | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         self.read_only = read_only
         self.policy = policy or Policy()
@@ -67,6 +74,7 @@ class Options:
         self.exempt_secrets = tuple(exempt_secrets)
         self.clock = clock
         self.disk = disk or Disk()
+        self.log_key, self.anchor, self.segment_bytes = log_key, anchor, segment_bytes
 
 
 class Engine:
@@ -77,13 +85,17 @@ class Engine:
         self.mutex = threading.RLock()
         self._closed = False
         self._pid = os.getpid()
+        self.witness = Witness(files, options.disk, key=options.log_key, anchor=options.anchor)
         self._open()
 
     def _open(self) -> None:
         options, files = self.options, self.files
         self.keys = KeyTree(files.root_key, files.keys, options.disk)
         self.lock = WriterLock(files.lock, files.log)
-        self.log = Log(files.log, files.store_id, options.disk, lock=self.lock, read_only=options.read_only)
+        self.log = Log(
+            files.log, files.store_id, options.disk, lock=self.lock, read_only=options.read_only,
+            segment_bytes=options.segment_bytes,
+        )  # fmt: skip
         self.sealer = Sealer(files.store_id, self.keys)
         self.state = Projections(self._open_body, self.read_body)
         self.door = Door(
@@ -116,13 +128,33 @@ class Engine:
             options.load_embedder,
         )
         self._saved_at = self.snapshots.load(self.log, self.state)
+        try:
+            self._begin()
+        except BaseException:
+            self.log.close()
+            self.lock.close()
+            raise
+
+    def _begin(self) -> None:
+        anchor = self.witness.read_anchor()
+        if anchor is not None:
+            self.state.tree.watch(anchor.tip.size)
         with without_collection():
             self.door.catch_up()
-        if self.log.damage is not None and not options.read_only:
+        if self.log.damage is not None and not self.options.read_only:
             raise self.log.damage
+        if anchor is not None and self.log.damage is None:
+            log = self.reader().log
+            try:
+                self.witness.compare(anchor, self.state.tree, log)
+            finally:
+                log.close()
+        self.witness.note_place(self.head, self.state.tree)
         self.rolled_back = self._missing_erasures()
         if self.rolled_back:
             self.state.erase_shredded(self.keys.shredded, seq=self.head.seq, recorded_at=self.head.recorded_at)
+        if anchor is None and self.witness.path is not None and not self.options.read_only:
+            self.checkpoint()
 
     def _missing_erasures(self) -> int:
         # A forget is in the log before its keys are destroyed, so keys that know more than the log mean that an older
@@ -150,6 +182,11 @@ class Engine:
 
         event = self._one(self.door.append(lambda at: [plan(at)]))
         self.rolled_back = 0
+        log = self.reader().log
+        try:
+            self.witness.drop_contradicted(log)
+        finally:
+            log.close()
         return event
 
     @property
@@ -162,20 +199,37 @@ class Engine:
         return max(self.options.clock(), self.head.recorded_at)
 
     def refresh(self) -> None:
-        """Apply what any process appended since: reads see the present."""
+        """Apply what any process appended since: reads see the present, or raise where the log is damaged."""
         self._check_open()
         self.door.catch_up()
+        if self.log.damage is not None and not self.options.read_only:
+            raise self.log.damage
 
     def append(self, plan: Plan) -> Batch | None:
         """Append through the door; raises RolledBack while an older log waits to be accepted."""
         self._check_open()
         if self.rolled_back:
             raise RolledBack(seq=self.head.seq, count=self.rolled_back)
+        if self.witness.problem is not None:
+            raise self.witness.problem
         batch = self.door.append(plan)
+        if self.witness.is_due(batch, self.head):
+            quietly(self.checkpoint, self.witness)
         if self.head.seq - self._saved_at > max(_SAVED_AFTER, self._saved_at // 8):
             with self.mutex:
                 self._save(words=False)
         return batch
+
+    def checkpoint(self) -> Checkpoint:
+        """Write a checkpoint of the head, and advance the anchor; only made, not written, when opened for reading."""
+        self._check_open()
+        with self.mutex:
+            if self.options.read_only:
+                self.door.catch_up()
+                return self.witness.make(self.state.tree)[0]
+            with self.lock.hold():
+                self.door.settle()
+                return self.witness.write(self.state.tree, self.head, lambda: self.reader().log)
 
     def append_one(self, plan: Callable[[Moment], Draft]) -> Event:
         """Append one event through the door, and return it."""
@@ -245,6 +299,8 @@ class Engine:
             try:
                 if self._pid == os.getpid():
                     self.save()
+                    if not self.options.read_only and self.witness.is_behind(self.head):
+                        self.checkpoint()
             finally:
                 self._closed = True
                 self.log.close()

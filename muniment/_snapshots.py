@@ -71,13 +71,17 @@ class Snapshots:
 
     def load(self, log: Log, state: Projections) -> int:
         """Fill the state from a snapshot that the log confirms, and return the sequence number it stands at, or 0."""
+        state.recall.take_from(self)
         for name in self._keys.content_chunks(_STATE):
             try:
                 sections = SealedSections(self._state_path(name), self._keys.chunk_key(name) or b"")
                 head = _decode_head(sections.between("head", 0, FAR_FUTURE))
                 if not log.resume(head):
                     continue
-                state.load(self._repairing(sections, head.seq, state), self, self._saved_chunks())
+                if not state.tree.load(sections.between("tree", 0, FAR_FUTURE), head):
+                    log.rewind()
+                    continue
+                state.load(self._repairing(sections, head.seq, state), self._saved_chunks())
             except (ProjectionStale, msgspec.MsgspecError):
                 log.rewind()
                 continue
@@ -147,6 +151,7 @@ class Snapshots:
 
     def _sections(self, head: Head, state: Projections, now: int) -> Iterator[tuple[str, Iterable[Buffer]]]:
         yield from state.sections(now)
+        yield "tree", [state.tree.save()]
         yield "head", [msgspec.msgpack.encode(head)]
 
     def _write(self, path: Path, written: Iterable[tuple[str, Iterable[Buffer]]]) -> bytes:

@@ -1,6 +1,6 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
-from . import _recall, _register, _tombstones
+from . import _recall, _register, _tombstones, _tree
 from ._beliefs import LIVE, Belief, Beliefs, Standing
 from ._bundle import Projections, without_collection
 from ._dense import Dense
@@ -33,8 +33,9 @@ from ._state import (
 )
 from ._tokens import ANALYZER_ID
 from ._tombstones import Tombstone, Tombstones, from_ledger
+from ._tree import Tree
 
-PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION)
+PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION, _tree.VERSION)
 """Raised, each, whenever the same log would give another projection."""
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "Standing",
     "Tombstone",
     "Tombstones",
+    "Tree",
     "from_ledger",
     "fuse",
     "indexed_text",

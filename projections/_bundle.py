@@ -23,9 +23,10 @@ from ._beliefs import LIVE, Beliefs, Standing
 from ._recall import Recall
 from ._register import ROLLED_BACK, Register
 from ._sections import Buffer, Sections
-from ._segments import SEGMENT_BITS, Fragments
+from ._segments import SEGMENT_BITS
 from ._state import FAR_FUTURE, LATEST, Erasure, Memory, Place
 from ._tombstones import Tombstones
+from ._tree import Tree
 
 # A quarantined record among them: reading the poisoned page again must not undo its quarantine.
 _STANDING: Final = frozenset({*LIVE, Status.DISPUTED, Status.PENDING, Status.QUARANTINED})
@@ -44,11 +45,12 @@ def without_collection() -> Generator[None, None, None]:
 
 
 class Projections:
-    """Register, tombstones and recall over one log, and the beliefs that are read from the register."""
+    """Register, tombstones, recall and tree over one log, and the beliefs that are read from the register."""
 
     def __init__(self, open_body: Callable[[Event], Body | None], read_body: Callable[[Place], Body | None]) -> None:
         self.register = Register(open_body)
         self.tombstones = Tombstones()
+        self.tree = Tree()
         self.beliefs = Beliefs(self.register)
         self._read = read_body
         self.recall = Recall(self.register, self.read_memory)
@@ -62,6 +64,7 @@ class Projections:
         """Take in the next batch."""
         self.register.apply(batch)
         self.tombstones.apply(batch)
+        self.tree.apply(batch)
         self.recall.apply(batch)
         for event in batch.events:
             if isinstance(event.envelope, RollbackAccepted):
@@ -103,6 +106,7 @@ class Projections:
             "beliefs": self.register.digest().hex(),
             "recall": self.recall.digest().hex(),
             "tombstones": self.tombstones.digest().hex(),
+            "tree": self.tree.digest().hex(),
         }
 
     # --- saving -------------------------------------------------------------------------------------------------------
@@ -114,7 +118,7 @@ class Projections:
         yield "tombstones", [self.tombstones.save()]
         yield "recall", [self.recall.save()]
 
-    def load(self, sections: Sections, saved_words: Fragments, chunks: Collection[int]) -> None:
+    def load(self, sections: Sections, chunks: Collection[int]) -> None:
         """
         Stand on what was saved; `chunks` are those of the words that still have a key.
 
@@ -124,7 +128,7 @@ class Projections:
         self.register.load(sections, self._read)
         self.beliefs.load(sections)
         self.tombstones.load(sections.between("tombstones", 0, FAR_FUTURE))
-        self.recall.load(sections.between("recall", 0, FAR_FUTURE), saved_words, chunks)
+        self.recall.load(sections.between("recall", 0, FAR_FUTURE), chunks)
 
     def chunks_of(self, envelope: Forgotten) -> set[int] | None:
         """Return the chunks of words that hold what a forget erases; None when that is not known: all of them."""

@@ -214,10 +214,14 @@ class Recall:
         erased = [(scope, sorted(p.erased)) for scope, p in sorted(self._partitions.items()) if p.erased]
         return _encode(_SavedRows(self.seq, erased, sorted(self._saved_upto.items())))
 
-    def load(self, data: bytes, saved: Fragments, chunks: Collection[int]) -> None:
+    def take_from(self, saved: Fragments) -> None:
+        """Take words from saved chunks where they fit the log, before anything is asked."""
+        self._saved = saved
+
+    def load(self, data: bytes, chunks: Collection[int]) -> None:
         """Become what was saved, over a register that was loaded; `chunks` are those that still have a key."""
         rows = _decode_rows(data)
-        self.seq, self._saved = rows.seq, saved
+        self.seq = rows.seq
         self._saved_upto = {chunk: seq for chunk, seq in rows.chunks if chunk in chunks}
         self._partitions = {}
         for scope, erased in rows.erased:
