@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ._codec import parse_event_header
@@ -102,12 +102,14 @@ class Door:
         version: str,
         mutex: threading.RLock | None = None,
         read_only: bool = False,
+        chunks_of: Callable[[Forgotten], Collection[str]] | None = None,
     ) -> None:
         """Put the parts together. `mutex` is shared with whoever reads the followers."""
         self._log, self._keys, self._sealer, self._lock = log, keys, sealer, lock
         self._reader = Reader(log, sealer)
         self._slots, self._followers, self._clock, self._version = slots, list(followers), clock, version
         self._read_only = read_only
+        self._chunks_of = chunks_of or (lambda _: keys.content_chunks(CONTENT_CHUNK))
         self._mutex = threading.RLock() if mutex is None else mutex
         self._waiting: deque[_Ticket] = deque()
         self._announced = False
@@ -288,7 +290,7 @@ class Door:
             self._keys.reload()
             self._keys.shred(
                 slots,
-                drop_chunks=self._keys.content_chunks(CONTENT_CHUNK),
+                drop_chunks={name for _, forgotten in condemned for name in self._chunks_of(forgotten)},
                 tombstones=[entry for at, forgotten in condemned for entry in ledger_entries(forgotten, at)],
             )
             self._sealer.forget_ciphers()

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from muniment.events import (
     NO_SLOT,
@@ -40,10 +41,13 @@ from muniment.events import (
 )
 from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
-from muniment.projections import Dense, Embedder, Graph, Place, Projections, location
+from muniment.projections import Dense, Embedder, Graph, Place, Projections, location, without_collection
 
-from ._snapshots import load_snapshots, save_snapshots
+from ._snapshots import Snapshots
 from ._witness import Checkpoint, Witness, quietly
+
+_SAVED_AFTER: Final = 65_536
+"""Events after which the projections are saved without being asked, so that a kill leaves few to fold again."""
 
 
 class Options:
@@ -105,7 +109,9 @@ class Engine:
             version=self._version,
             mutex=self.mutex,
             read_only=options.read_only,
+            chunks_of=lambda forgotten: self.snapshots.touched_by(forgotten, self.state),
         )
+        self.snapshots = Snapshots(files.projections, self.keys, self._fold_upto)
         self.graph = Graph(self.state)
         self.values = ValueKeys(self.keys.value_secret)
         scanner = StructuredScanner(options.exempt_secrets)
@@ -121,7 +127,7 @@ class Engine:
             self.state.read_memory,
             options.load_embedder,
         )
-        self._saved_at = load_snapshots(self.files.projections, self.keys, self.log, self.state)
+        self._saved_at = self.snapshots.load(self.log, self.state)
         try:
             self._begin()
         except BaseException:
@@ -133,7 +139,8 @@ class Engine:
         anchor = self.witness.read_anchor()
         if anchor is not None:
             self.state.tree.watch(anchor.tip.size)
-        self.door.catch_up()
+        with without_collection():
+            self.door.catch_up()
         if self.log.damage is not None and not self.options.read_only:
             raise self.log.damage
         if anchor is not None and self.log.damage is None:
@@ -208,6 +215,9 @@ class Engine:
         batch = self.door.append(plan)
         if self.witness.is_due(batch, self.head):
             quietly(self.checkpoint, self.witness)
+        if self.head.seq - self._saved_at > max(_SAVED_AFTER, self._saved_at // 8):
+            with self.mutex:
+                self._save(words=False)
         return batch
 
     def checkpoint(self) -> Checkpoint:
@@ -261,9 +271,25 @@ class Engine:
             return
         self.dense.save()
         if self.head.seq > self._saved_at:
-            with self.lock.hold():
-                self.door.settle()
-                self._saved_at = save_snapshots(self.files.projections, self.keys, self.head, self.state)
+            self._save(words=True)
+
+    def _save(self, *, words: bool) -> None:
+        with self.lock.hold():
+            self.door.settle()
+            self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words)
+
+    def _fold_upto(self, seq: int) -> Projections:
+        state = Projections(self._open_body, self.read_body)
+        reader = self.reader()
+        try:
+            with without_collection():
+                for batch in reader.read_new():
+                    if batch.head.seq > seq:
+                        break
+                    state.apply(batch)
+        finally:
+            reader.log.close()
+        return state
 
     def close(self) -> None:
         """Save and release everything. Closing twice is allowed."""

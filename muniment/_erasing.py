@@ -35,7 +35,7 @@ def erasure_receipt(state: Projections, identity: bytes, scope: str, *, repeated
         NotFound: no forget has that id.
     """
     register = state.register
-    rows = [row for row in register.timeline if row.id == identity and row.type == EventType.FORGOTTEN]
+    rows = [row for row in register.timeline.find(identity) if row.type == EventType.FORGOTTEN]
     if not rows:
         raise NotFound(id=format_id(identity))
     row = rows[0]

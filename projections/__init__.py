@@ -2,14 +2,17 @@
 
 from . import _recall, _register, _tombstones, _tree
 from ._beliefs import LIVE, Belief, Beliefs, Standing
-from ._bundle import Projections
+from ._bundle import Projections, without_collection
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
 from ._graph import Graph
 from ._graph_rows import Row, Scopes
-from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
+from ._lookups import ById
+from ._recall import Arm, Mask, Recall, location
 from ._register import Register
+from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
+from ._segments import Facets, Fragment, indexed_text
 from ._state import (
     FAR_FUTURE,
     LATEST,
@@ -44,6 +47,8 @@ __all__ = [
     "Arm",
     "Belief",
     "Beliefs",
+    "Buffer",
+    "ById",
     "Command",
     "Confirmation",
     "DecisionRecord",
@@ -55,19 +60,24 @@ __all__ = [
     "Facets",
     "Fate",
     "FateKind",
+    "Fragment",
     "Fused",
     "Graph",
     "Link",
     "Mask",
     "Memory",
     "Place",
+    "PlainSections",
     "Prohibition",
     "Projections",
     "Recall",
     "Register",
+    "Repairing",
     "Request",
     "Row",
     "Scopes",
+    "SealedSections",
+    "Sections",
     "Standing",
     "Tombstone",
     "Tombstones",
@@ -79,4 +89,6 @@ __all__ = [
     "location",
     "may_change",
     "packaged_embedder",
+    "without_collection",
+    "write_sections",
 ]
