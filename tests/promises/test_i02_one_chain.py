@@ -151,13 +151,6 @@ def test_i02_a_cut_tail_is_not_denied_but_said_to_be_unknowable(sealed: Sealed) 
         assert any("missing at the end" in line for line in report.unchecked)
 
 
-def test_i02_a_cut_tail_is_found_against_the_checkpoint_that_closing_left(sealed: Sealed) -> None:
-    report = _verify(sealed, _joined(sealed, range(1)))
-
-    assert not report.ok
-    assert any("checkpoint" in finding for finding in report.findings), report.findings
-
-
 def test_i02_verify_changes_no_byte_of_a_damaged_store(sealed: Sealed, tmp_path: Path) -> None:
     data = bytearray(sealed.data)
     data[len(data) // 2] ^= 1
