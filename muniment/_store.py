@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -265,6 +266,8 @@ class Store:
         with self._engine.mutex:
             self._engine.refresh()
             seq, recorded_until, instant = self._moment(to)
+            # A key that another process destroyed may still be in this one's memory.
+            self._engine.keys.reload()
             leave_out = leaves_of(without, self._engine.values.source_key) if without else None
         reader = self._engine.reader()
         state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
@@ -282,7 +285,6 @@ class Store:
         guard = Guard(state, self._engine.options.policy)
 
         def follow() -> None:
-            # A key that another process destroyed may still be in this one's memory.
             self._engine.keys.reload()
             follow_erasures(reader, state)
 
@@ -290,6 +292,8 @@ class Store:
             state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
             store=self._engine.files.store_id, mutex=mutex, follow=follow,
         )  # fmt: skip
+        # A past needs no closing, so whoever asks of many must not run out of descriptors.
+        weakref.finalize(past, reader.log.close)
         return PastStore(past)
 
     def sql(self, query: str, *, to: KnownAt | None = None) -> Table:

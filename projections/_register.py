@@ -77,7 +77,7 @@ from ._state import (
 from ._tables import Scopes, Table, key_of
 
 Key = TypeVar("Key")
-VERSION: Final = 2
+VERSION: Final = 3
 ROLLED_BACK: Final = "forgotten before an older log was put back"
 """Raised whenever the same log would give another register."""
 
@@ -264,6 +264,10 @@ class Register:
     def note_later_erasure(self, event: Event, envelope: Forgotten) -> None:
         """Mark what a forget after this register's end has erased: it is erased at every earlier moment too."""
         self._forgotten(event, msgspec.structs.replace(envelope, closed_scope=None))
+        scope = envelope.closed_scope
+        if scope is not None and scope in self.scopes:
+            self._close_scope(scope, event)
+            del self.closed[scope]  # it was open then, and knew of nothing
 
     def _close_scope(self, scope: str, event: Event) -> None:
         # Its envelopes cannot be opened any more, so a register built anew would know nothing of it: nor may this one.
