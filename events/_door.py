@@ -112,6 +112,7 @@ class Door:
         """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""
         with self._mutex, self._lock.hold():
             self._take_over()
+            self._keys.resume()
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
@@ -125,7 +126,7 @@ class Door:
     def _take_over(self) -> None:
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
-            self._keys.reload()
+            self._keys.resume()
             self._sealer.forget_ciphers()
         self._log.complete()
         for batch in self._reader.read_new():

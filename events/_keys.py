@@ -17,7 +17,7 @@ Steps of a rotation, with what a crash after each leaves:
     5. new root over the other slot, fsync: the old root is gone from the disk
     6. removal of old tables and pages, fsync of keys/: sealed leftovers that no root opens
 
-`finish` runs steps 5 and 6, on the normal path and on recovery alike.
+`finish` runs steps 5 and 6, on the normal path and, through `resume`, when the next holder of the lock recovers.
 """
 
 from __future__ import annotations
@@ -159,8 +159,9 @@ class KeyTree:
         return False
 
     def is_current(self) -> bool:
-        """Tell whether the root on disk is still the one this process holds; reads one sector pair."""
-        return _read_root(self._root_path)[0] == self._table.epoch
+        """Tell whether the root on disk is the one this process holds, in both slots; reads one sector pair."""
+        _, _, slots = _read_root_slots(self._root_path)
+        return slots[0] == slots[1] == (self._table.epoch, self._root)
 
     def reserve(self, upto: int) -> None:
         """Make sure that every slot below `upto` has a durable key. Called before the events that use them."""
@@ -224,6 +225,16 @@ class KeyTree:
         self._write_root_slot(epoch % 2, epoch, root)
         self._root, self._table = root, table
         self._cache.update(fresh)
+        self.finish()
+
+    def resume(self) -> None:
+        """Finish a rotation that was interrupted, or whose outcome is unknown; usually there is nothing to do."""
+        self.reload()
+        epoch, root, slots = _read_root_slots(self._root_path)
+        if slots[0] != slots[1]:
+            # A sync that failed may have left the new root in memory only, in a page marked clean: it must reach the
+            # disk before the old one goes.
+            self._write_root_slot(slots.index((epoch, root)), epoch, root)
         self.finish()
 
     def finish(self) -> None:
@@ -309,7 +320,10 @@ def _format_root(epoch: int, root: bytes) -> bytes:
 
 
 def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | None]]:
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise KeyMissing(slot="root", detail="root.key is missing") from error
     slots: list[tuple[int, bytes] | None] = []
     for at in (0, _ROOT_SLOT_BYTES):
         head = data[at : at + _ROOT.size]
@@ -323,10 +337,7 @@ def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | N
 
 
 def _read_root(path: Path) -> tuple[int, bytes]:
-    try:
-        epoch, root, _ = _read_root_slots(path)
-    except FileNotFoundError as error:
-        raise KeyMissing(slot="root", detail="root.key is missing") from error
+    epoch, root, _ = _read_root_slots(path)
     return epoch, root
 
 
