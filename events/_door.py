@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ._codec import parse_event_header
+from ._codec import EVENT_HEADER, parse_event_header
 from ._errors import StoreReadOnly
 from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
@@ -108,6 +108,11 @@ class Door:
             self._finish_erasures()
             return batch
 
+    def has_unfinished_erasure(self) -> bool:
+        """Tell whether a forget that is in the log, or a rotation of the root, was interrupted, or is just going on."""
+        with self._mutex:
+            return not self._keys.is_at_rest() or any(f.key_epoch > self._keys.epoch for _, f in self._condemned)
+
     def settle(self) -> None:
         """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""
         with self._mutex, self._lock.hold():
@@ -131,14 +136,23 @@ class Door:
         self._log.complete()
         for batch in self._reader.read_new():
             self._show(batch)
+        # Before the torn tail: destroying its keys moves the epoch, by which an unfinished erasure is told.
+        self._finish_erasures()
+        if self._log.damage is None and (size := self._log.bytes_after_head()):
+            self._shred_torn(size)
         torn = self._log.recover()
         if torn is not None:
             self.torn.append(torn)
-            if torn.slots:
-                self._keys.reload()
-                self._keys.reserve(max(torn.slots) + 1)
-                self._keys.shred(torn.slots)
-        self._finish_erasures()
+
+    def _shred_torn(self, size: int) -> None:
+        # Nobody was told of a torn commit, so nobody can ask for it to be forgotten: its keys go now, and before its
+        # bytes are set aside, since after a crash in between nothing would remember to. Its headers may be what is
+        # missing, so every slot goes that a commit of that size could have taken; they are taken in order.
+        first = self._first_free_slot()
+        most = 2 * (1 + size // EVENT_HEADER.size)
+        self._keys.reload()
+        if slots := range(first, min(first + most, self._keys.capacity)):
+            self._keys.shred(slots)
 
     def _show(self, batch: Batch) -> None:
         for follower in self._followers:
@@ -172,7 +186,7 @@ class Door:
         return batch
 
     def _assign_slots(self, drafts: Sequence[Draft]) -> tuple[dict[str, int], list[int]]:
-        free = max(self._log.head.next_slot, 1 + max(self._keys.shredded, default=-1))
+        free = self._first_free_slot()
         scopes: dict[str, int] = {}
         slots: list[int] = []
         for draft in drafts:
@@ -192,15 +206,21 @@ class Door:
             self._keys.reserve(free)
         return scopes, slots
 
+    def _first_free_slot(self) -> int:
+        return max(self._log.head.next_slot, 1 + max(self._keys.shredded, default=-1))
+
     def _finish_erasures(self) -> None:
         condemned = [(at, forgotten) for at, forgotten in self._condemned if forgotten.key_epoch > self._keys.epoch]
         if condemned:
             slots = {slot for _, forgotten in condemned for _, slot in forgotten.targets}
             slots.update(slot for _, forgotten in condemned for slot in forgotten.other_slots)
+            # Envelopes hold nothing of a memory's words. But the register keeps what was confirmed, which other slots
+            # seal, and a forgotten scope's envelopes go too: then no chunk may stay.
+            beyond = any(forgotten.other_slots or forgotten.closed_scope is not None for _, forgotten in condemned)
             self._keys.reload()
             self._keys.shred(
                 slots,
-                drop_chunks=self._keys.content_chunks(CONTENT_CHUNK),
+                drop_chunks=self._keys.content_chunks("" if beyond else CONTENT_CHUNK),
                 tombstones=[entry for at, forgotten in condemned for entry in ledger_entries(forgotten, at)],
             )
             self._sealer.forget_ciphers()

@@ -141,6 +141,12 @@ class KeyTree:
             page = self._cache[number] = self._open_page(number)
         return page[index * KEY_BYTES : (index + 1) * KEY_BYTES]
 
+    def live_key(self, slot: int) -> bytes | None:
+        """Return the key of a slot, or None when it was destroyed: what stands in its place may seal nothing."""
+        key = self.slot_key(slot)
+        # After the key, not before: fetching it may have loaded the table in which the slot is destroyed.
+        return None if self.is_shredded(slot) else key
+
     def chunk_key(self, name: str) -> bytes | None:
         """Return the key of a sealed chunk of a projection, or None when it has none (any more)."""
         return self._table.chunks.get(name)
@@ -162,6 +168,11 @@ class KeyTree:
         """Tell whether the root on disk is the one this process holds, in both slots; reads one sector pair."""
         _, _, slots = _read_root_slots(self._root_path)
         return slots[0] == slots[1] == (self._table.epoch, self._root)
+
+    def is_at_rest(self) -> bool:
+        """Tell whether both root slots hold the same root, so that no older one is on the disk."""
+        _, _, slots = _read_root_slots(self._root_path)
+        return slots[0] == slots[1]
 
     def reserve(self, upto: int) -> None:
         """Make sure that every slot below `upto` has a durable key. Called before the events that use them."""

@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from muniment.events import (
     NO_SLOT,
     Batch,
     Body,
     Disk,
+    DiskFull,
     Door,
     Draft,
     Event,
+    Forgotten,
     Head,
     KeyTree,
     Log,
@@ -27,6 +30,7 @@ from muniment.events import (
     Sealer,
     StoreClosed,
     StoreFiles,
+    StoreReadOnly,
     ValueKeys,
     WriterLock,
     parse_event_header,
@@ -96,12 +100,18 @@ class Engine:
         self.deeds = Deeds(self.state, self.admission, self.values)
         self.guard = Guard(self.state, options.policy)
         self.dense = Dense(
-            self.state.recall, files.projections, self.keys.slot_key, self.state.read_memory, options.load_embedder
+            self.state.recall, files.projections, self.keys.live_key, self.state.read_memory, options.load_embedder
         )
         self._saved_at = load_snapshots(self.files.projections, self.keys, self.log, self.state)
         self.door.catch_up()
-        if self.log.damage is not None and not options.read_only:
+        if options.read_only:
+            return
+        if self.log.damage is not None:
             raise self.log.damage
+        if self.door.has_unfinished_erasure():
+            # A kill interrupted a forget. On a disk that is full it waits for the next writer, who says so.
+            with suppress(DiskFull, StoreReadOnly):
+                self.door.settle()
 
     @property
     def head(self) -> Head:
@@ -140,6 +150,18 @@ class Engine:
         """Return a reader of its own position, from the first event; the caller closes its log."""
         log = Log(self.files.log, self.files.store_id, self.options.disk, lock=self.lock, read_only=True)
         return Reader(log, Sealer(self.files.store_id, self.keys))
+
+    def find_forget(self, identity: bytes) -> Forgotten | None:
+        """Return a forget's envelope by its event's id. Reads the log from its start: for receipts asked for again."""
+        reader = self.reader()
+        try:
+            for batch in reader.read_new():
+                for event in batch.events:
+                    if event.header.id == identity and isinstance(event.envelope, Forgotten):
+                        return event.envelope
+        finally:
+            reader.log.close()
+        return None
 
     def slots_of_scope(self, scope: str) -> set[int]:
         """Return every key slot that the scope's events name, that of its envelopes included."""

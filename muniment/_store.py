@@ -244,7 +244,7 @@ class Store:
         dense = Dense(
             state.recall,
             self._engine.files.projections,
-            self._engine.keys.slot_key,
+            self._engine.keys.live_key,
             state.read_memory,
             self._engine.options.load_embedder,
         )
