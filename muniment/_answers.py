@@ -54,8 +54,8 @@ class ErasureReceipt(Answer, frozen=True, kw_only=True):
     What a forget erased, without the value. With `dry_run` what it would erase.
 
     `derived` were erased because they derive from `asked`; `elsewhere` derive from them in scopes beyond the caller's,
-    and were left. `kept` are the ids of records that hold the value and stay: every prohibition, what has more authority
-    than the one who forgot (a user's confirmation, another agent's decision), and successors that quote it.
+    and were left. `kept` are the ids of records that hold the value and stay: every prohibition, what has more
+    authority than the one who forgot (a user's confirmation, another agent's decision), and successors that quote it.
     """
 
     id: str | None

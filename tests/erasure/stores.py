@@ -31,7 +31,8 @@ class Letters:
         """Return one unit vector a text."""
         counts = [[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts]
         vectors: NDArray[np.float32] = np.asarray(counts, dtype=np.float32)
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1).astype(np.float32)
+        lengths = np.maximum(np.sqrt((vectors * vectors).sum(axis=1, keepdims=True)), 1)
+        return (vectors / lengths).astype(np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question."""
@@ -70,7 +71,8 @@ def ann(store: Store, key: KeyFile, scope: str = SCOPE) -> UserSession:
 
 def vector_of(text: str) -> bytes:
     """Return a text's vector as the vector file seals it."""
-    return Letters().embed([text])[0].astype("<f2").tobytes()
+    vector: NDArray[np.float32] = Letters().embed([text])[0]
+    return vector.astype("<f2").tobytes()
 
 
 def readable(path: Path, *wanted: str | bytes) -> list[str]:
