@@ -108,10 +108,12 @@ class Door:
             self._finish_erasures()
             return batch
 
-    def has_unfinished_erasure(self) -> bool:
-        """Tell whether a forget that is in the log, or a rotation of the root, was interrupted, or is just going on."""
+    def is_settled(self) -> bool:
+        """Tell whether no commit, no forget and no rotation of the root was interrupted, or is just going on."""
         with self._mutex:
-            return not self._keys.is_at_rest() or any(f.key_epoch > self._keys.epoch for _, f in self._condemned)
+            if self._lock.mark() is not None or not self._keys.is_at_rest():
+                return False
+            return all(forgotten.key_epoch <= self._keys.epoch for _, forgotten in self._condemned)
 
     def settle(self) -> None:
         """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""

@@ -62,7 +62,7 @@ def find_holding(
     for prohibition in register.prohibitions.values():
         if prohibition.action is not None and bound(prohibition.scope) and _holds(prohibition.action, forms):
             kept.append(prohibition.id)
-    kept += [memory.id for memory in _successors_quoting(state, memories, forms)]
+    kept += [memory.id for memory in _quoting(state, memories, forms) if bound(memory.scope)]
     return Holding(slots=tuple(sorted(slots)), kept=tuple(kept))
 
 
@@ -134,21 +134,25 @@ def _decision_holds(state: Projections, decision: DecisionRecord, forms: set[str
     return isinstance(said, ActionBody) and _holds(said.action, forms)
 
 
-def _successors_quoting(state: Projections, memories: list[Memory], forms: set[str]) -> list[Memory]:
-    # "Moved, it was the 12th": a successor's reason is part of the successor, which is not what is forgotten.
+def _quoting(state: Projections, memories: list[Memory], forms: set[str]) -> list[Memory]:
+    # What took its place ("moved, it was the 12th"), and what was written just after recalling it and does not say that
+    # it derives from it. They are records of their own, and not what is forgotten.
+    register = state.register
     gone = {memory.id for memory in memories}
-    quoting: list[Memory] = []
+    near: dict[bytes, Memory] = {}
     for memory in memories:
-        for fate in memory.fates:
-            successor = None if fate.by is None else state.register.memories.get(fate.by)
-            if successor is None or successor.id in gone or successor.erasure is not None:
-                continue
-            body = state.read_memory(successor.place)
-            if body is not None and any(
-                _is_one_of(normal_form(text), forms) for text in (body.content, body.reason) if text
-            ):
-                quoting.append(successor)
-    return quoting
+        successors = [register.memories.get(fate.by) for fate in memory.fates if fate.by is not None]
+        for other in (*successors, *register.recalled_into.get(memory.id, ())):
+            if other is not None and other.id not in gone and other.erasure is None:
+                near[other.id] = other
+    return [other for other in near.values() if _quotes(state, other, forms)]
+
+
+def _quotes(state: Projections, memory: Memory, forms: set[str]) -> bool:
+    body = state.read_memory(memory.place)
+    return body is not None and any(
+        _is_one_of(normal_form(text), forms) for text in (body.content, body.reason) if text is not None
+    )
 
 
 def _is_person(handle: Handle | None) -> bool:

@@ -55,7 +55,8 @@ class ErasureReceipt(Answer, frozen=True, kw_only=True):
 
     `derived` were erased because they derive from `asked`; `elsewhere` derive from them in scopes beyond the caller's,
     and were left. `kept` are the ids of records that hold the value and stay: every prohibition, what has more
-    authority than the one who forgot (a user's confirmation, another agent's decision), and successors that quote it.
+    authority than the one who forgot (a user's confirmation, another agent's decision), and memories that quote it and
+    took its place or were written after recalling it.
     """
 
     id: str | None

@@ -108,8 +108,8 @@ class Engine:
             return
         if self.log.damage is not None:
             raise self.log.damage
-        if self.door.has_unfinished_erasure():
-            # A kill interrupted a forget. On a disk that is full it waits for the next writer, who says so.
+        if not self.door.is_settled():
+            # A kill may have interrupted a forget. On a disk that is full it waits for the next writer, who says so.
             with suppress(DiskFull, StoreReadOnly):
                 self.door.settle()
 
@@ -150,6 +150,12 @@ class Engine:
         """Return a reader of its own position, from the first event; the caller closes its log."""
         log = Log(self.files.log, self.files.store_id, self.options.disk, lock=self.lock, read_only=True)
         return Reader(log, Sealer(self.files.store_id, self.keys))
+
+    def settle(self) -> None:
+        """Finish a forget that is in the log and was interrupted, so that a receipt may say that it was done."""
+        self._check_open()
+        if not self.door.is_settled():
+            self.door.settle()
 
     def find_forget(self, identity: bytes) -> Forgotten | None:
         """Return a forget's envelope by its event's id. Reads the log from its start: for receipts asked for again."""

@@ -281,6 +281,7 @@ class Session(Reading):
             key = engine.values.payload_key(_encode(payload))
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
+                engine.settle()
                 forgotten = engine.find_forget(repeat.id)
                 return erasure_receipt(engine.state, repeat.id, handle.scope, forgotten=forgotten, repeated=True)
             filed: list[RankTooLow] = []

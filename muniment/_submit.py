@@ -84,6 +84,7 @@ class Submitter:
             command_id = f"nonce:{statement.nonce}"
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
+                engine.settle()  # it may have granted a forget, whose keys a full disk kept from going
                 return Receipt(
                     id=format_id(repeat.id), seq=repeat.seq, recorded_at=to_datetime(repeat.recorded_at),
                     hash=repeat.hash.hex(), status="done", repeated=True,

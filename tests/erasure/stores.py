@@ -32,7 +32,8 @@ class Letters:
         counts = [[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts]
         vectors: NDArray[np.float32] = np.asarray(counts, dtype=np.float32)
         lengths = np.maximum(np.sqrt((vectors * vectors).sum(axis=1, keepdims=True)), 1)
-        return (vectors / lengths).astype(np.float32)
+        unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
+        return unit
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question."""

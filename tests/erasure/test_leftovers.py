@@ -268,6 +268,18 @@ def test_a_successor_that_quotes_the_forgotten_is_named(path: Path, key: KeyFile
         assert (second.id,) == agent.forget(first.id, reason="asked").kept
 
 
+def test_what_was_written_after_recalling_it_and_quotes_it_is_named(path: Path, key: KeyFile) -> None:
+    with open_store(path) as store:
+        agent = store.session(scope=SCOPE, actor=AGENT)
+        first = agent.remember(SECRET)
+        agent.recall("quinquagenarian")
+        quoting = agent.remember(f"as I said, {SECRET}, and more")
+        agent.recall("quinquagenarian")
+        agent.remember("something else")
+
+        assert (quoting.id,) == agent.forget(first.id, reason="asked").kept
+
+
 def test_what_derives_from_it_in_another_scope_is_left_and_named(path: Path, key: KeyFile) -> None:
     with open_store(path) as store:
         first = store.session(scope=SCOPE, actor=AGENT).remember(SECRET)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from eval._erasure_kill import KillingDisk
 from eval._erasure_open import read_keys
-from muniment.events import Disk, find_store
+from muniment.events import Disk, DiskFull, find_store
 from muniment.events._log import Log
 
 from .stores import AGENT, RARE, SCOPE, SECRET, create_store, open_store, readable
@@ -30,55 +32,6 @@ class CountingDisk(Disk):
         super().overwrite(fd, data, at)
 
 
-class KillingDisk(Disk):
-    """The real disk, until operation `at`: that one is carried out by half where it can be, and the process ends."""
-
-    def __init__(self, at: int) -> None:
-        self._left = at
-
-    def _step(self, half: Callable[[], object] | None = None) -> None:
-        self._left -= 1
-        if self._left == 0:
-            if half is not None:
-                half()
-            os._exit(9)
-
-    def write(self, fd: int, data: bytes) -> None:
-        """Write, or write the first half."""
-        self._step(lambda: os.write(fd, data[: len(data) // 2]))
-        super().write(fd, data)
-
-    def overwrite(self, fd: int, data: bytes, at: int) -> None:
-        """Overwrite, or overwrite the first 40 bytes: a root without its hash."""
-        self._step(lambda: os.pwrite(fd, data[:40], at))
-        super().overwrite(fd, data, at)
-
-    def sync(self, fd: int) -> None:
-        """Sync, or not."""
-        self._step()
-        super().sync(fd)
-
-    def sync_directory(self, path: Path) -> None:
-        """Sync, or not."""
-        self._step()
-        super().sync_directory(path)
-
-    def truncate(self, fd: int, size: int) -> None:
-        """Cut, or not."""
-        self._step()
-        super().truncate(fd, size)
-
-    def rename(self, old: Path, new: Path) -> None:
-        """Rename, or not."""
-        self._step()
-        super().rename(old, new)
-
-    def remove(self, path: Path) -> None:
-        """Remove, or not."""
-        self._step()
-        super().remove(path)
-
-
 def killed_at(path: Path, at: int, deed: Callable[[Path, Disk], None]) -> bool:
     """Do the deed in a process that ends at its disk operation `at`; tell whether it ended there."""
     child = os.fork()
@@ -89,8 +42,8 @@ def killed_at(path: Path, at: int, deed: Callable[[Path, Disk], None]) -> bool:
         except BaseException:
             os._exit(1)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, 9)
-    return code == 9
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
 
 
 def forget_it(path: Path, disk: Disk) -> None:
@@ -127,6 +80,34 @@ def test_forgetting_many_costs_one_rotation(path: Path) -> None:
         assert epoch + 1 == store._engine.keys.epoch
         assert [0, _ROOT_SLOT] == sorted(disk.overwritten)
         assert 300 == len(agent.list(limit=1000))
+
+
+class FullForKeys(Disk):
+    """A disk that takes the log's bytes, and has no room for a new key table."""
+
+    full = True
+
+    def write_file(self, path: Path, data: bytes) -> None:
+        """Refuse it below `keys/`."""
+        if self.full and path.parent.name == "keys":
+            raise DiskFull(what=path.name)
+        super().write_file(path, data)
+
+
+def test_a_forget_whose_keys_could_not_go_is_no_success_when_asked_again(path: Path) -> None:
+    disk = FullForKeys()
+    with open_store(path, disk) as store:
+        agent = store.session(scope=SCOPE, actor=AGENT)
+        receipt = agent.remember(SECRET)
+        for _ in range(2):
+            with pytest.raises(DiskFull):
+                agent.forget(receipt.id, reason="asked", command_id="c1")
+        assert readable(path, RARE)
+
+        disk.full = False
+
+        assert "erased" == agent.forget(receipt.id, reason="asked", command_id="c1").status
+        assert [] == readable(path, RARE)
 
 
 def test_after_a_kill_at_any_step_of_a_forget_it_is_done_or_not_begun(path: Path, tmp_path: Path) -> None:
