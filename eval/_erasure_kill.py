@@ -1,9 +1,9 @@
 """
-Two processes of the erasure campaign beside its own, run as `python -m eval._erasure_kill VERB STORE ...`.
+The processes of the erasure campaign beside its own, run as `python -m eval._erasure_kill VERB STORE ...`.
 
-`forget STORE SCOPE ID AT` forgets a memory and is killed, by SIGKILL, at its disk operation number AT. `hold STORE`
-opens the store, reads and embeds everything, says so on standard output, and goes on when a line comes in: it reads
-again, writes, and closes.
+`forget STORE SCOPE ID AT` forgets a memory and is killed, by SIGKILL, at its disk operation number AT; `open STORE AT`
+opens a store, which finishes what was interrupted, and is killed likewise. `hold STORE` opens the store, reads and
+embeds everything, says so on standard output, and goes on when a line comes in: it writes, and closes at the next line.
 """
 
 from __future__ import annotations
@@ -84,6 +84,9 @@ def main(words: list[str]) -> int:
         store = open_with(path, KillingDisk(int(at)))
         store.session(scope=scope, actor="user").forget(identity, reason="killed on the way")
         os._exit(0)  # without closing: what is in the files now is what a kill after the forget leaves
+    if verb == "open":
+        open_with(path, KillingDisk(int(words[2])))
+        os._exit(0)
     if verb == "hold":
         with open_with(path) as store:
             store.embed()

@@ -24,6 +24,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+PIECES: Final = 3
+"""In how many places a long needle is looked for: its beginning, its middle and its end."""
 _PIECE: Final = 24
 _SHORTEST: Final = 8
 _CHUNK: Final = 1 << 20

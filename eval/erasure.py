@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from ._erasure_control import is_control, missed, plant, planted_needles
 from ._erasure_image import Image, why_not
 from ._erasure_kill import open_with
 from ._erasure_open import Opened, mixed, open_all, opens, read_keys
-from ._erasure_scan import Hit, Needle, Scanner, text_needles
+from ._erasure_scan import PIECES, Hit, Scanner, text_needles
 from ._erasure_secrets import Secrets
 from ._erasure_world import SCOPE, Told, World
 from ._harness import ROOT, Result
@@ -93,6 +94,7 @@ class _Campaign:
         self._secrets.note_before(chosen)
         self._before(chosen)
         fresh = self._forget(world, chosen)
+        self._expect("searched_after_forget_hits", self._scan_raw("after the forgets"))
         self._kills()
         self._after(chosen)
         bad = [
@@ -111,17 +113,13 @@ class _Campaign:
         return self._result
 
     def _before(self, chosen: list[Told]) -> None:
-        plant(self._root / "control")
         shutil.copytree(self._path, self._outside / "old")
         readable = _words_in(open_all(self._path, read_keys(self._path)), chosen)
         self._control("readable_before", len(readable), len(chosen))
-        needles = [*self._secrets.needles(), *planted_needles()]
-        hits = self._scan_raw(needles)
-        self._bad += [f"planted and not found: {what}" for what in missed(hits, raw=self._image is not None)]
+        hits = self._scan_raw("before")
         # The live root is the one key that lies about in clear: the scanner has to see it in both slots.
-        self._control(
-            "live_root_seen_before", sum(h.needle.kind == "root" and h.needle.encoding == "raw" for h in hits), 2
-        )
+        roots = [hit.offset for hit in hits if hit.needle.kind == "root" and hit.needle.encoding == "raw"]
+        self._control("live_root_seen_before", len(roots) // PIECES, 2)
         self._expect("searched_before_hits", [h for h in hits if h.needle.kind != "root"])
         self._result["planted_needles"] = len(planted_needles())
 
@@ -150,24 +148,30 @@ class _Campaign:
     def _kills(self) -> None:
         outcomes: Counter[str] = Counter()
         victims: list[Told] = []
+        recoveries = 0
         for at in range(1, int(self._args.kills) + 1):
             victim = self._victim(at)
             victims.append(victim)
             self._secrets.note_before([victim])
-            code = subprocess.run(
-                [sys.executable, "-m", "eval._erasure_kill", "forget", str(self._path), SCOPE, victim.id, str(at)],
-                cwd=ROOT, check=False,
-            ).returncode  # fmt: skip
-            if code not in (0, -9):
-                self._bad.append(f"the process to be killed at {at} failed with {code}")
+            code = self._killed("forget", SCOPE, victim.id, str(at))
             self._secrets.note_root()
+            for again in (1 + at * 5 % 7, 1 + at * 3 % 11):
+                recoveries += code != 0 and self._killed("open", str(again)) != 0
+                self._secrets.note_root()
             with open_with(self._path) as store:
                 self._secrets.note_root()
                 outcomes[self._finish(store, victim, killed=code != 0)] += 1
             if code == 0:
                 break
-        self._result |= {"kills": dict(outcomes)}
+        self._result |= {"kills": dict(outcomes), "recoveries_killed_too": recoveries}
         self._search("after_kills", victims)
+
+    def _killed(self, verb: str, *words: str) -> int:
+        command = [sys.executable, "-m", "eval._erasure_kill", verb, str(self._path), *words]
+        code = subprocess.run(command, cwd=ROOT, check=False).returncode
+        if code not in (0, -signal.SIGKILL):
+            self._bad.append(f"the process to be killed ({verb} {words[-1]}) failed with {code}")
+        return code
 
     def _victim(self, at: int) -> Told:
         word = f"victim{chr(97 + at // 26)}{chr(97 + at % 26)}{'xylophagous'[at % 5 :]}"
@@ -195,9 +199,7 @@ class _Campaign:
             kept = len(store.session(scope=SCOPE, actor="agent:reader").list(limit=5000))
         self._result["live_after"] = kept
         self._old_copies(chosen)
-        hits = self._scan_raw([*self._secrets.needles(), *planted_needles()])
-        self._bad += [f"planted and not found at the end: {w}" for w in missed(hits, raw=self._image is not None)]
-        self._expect("raw_hits" if self._image else "files_hits", hits)
+        self._expect("searched_at_the_end_hits", self._scan_raw("at the end"))
         self._result["needles"] = len(self._secrets.needles())
         self._result["secrets"] = self._secrets.counts()
 
@@ -228,8 +230,10 @@ class _Campaign:
         vectors = Scanner(n for n in self._secrets.needles() if n.kind.startswith("vector"))
         self._expect(f"{name}_readable_vector_hits", [h for o in opened for h in vectors.scan(o.plain, o.where)])
 
-    def _scan_raw(self, needles: Iterable[Needle]) -> list[Hit]:
-        scanner = Scanner(needles)
+    def _scan_raw(self, when: str) -> list[Hit]:
+        """Search the whole device, or the directory; what is planted just before has to be found."""
+        plant(self._root / f"control {when}")
+        scanner = Scanner([*self._secrets.needles(), *planted_needles()])
         if self._image is None:
             hits = scanner.scan_tree(self._root)
         else:
@@ -238,6 +242,7 @@ class _Campaign:
                 hits = scanner.scan_file(self._image.raw, self._image.raw.name)
             finally:
                 self._image.mount()
+        self._bad += [f"planted and not found {when}: {w}" for w in missed(hits, raw=self._image is not None)]
         self._result |= {"bytes_scanned": scanner.bytes_scanned, "blocks_inflated": scanner.blocks_inflated}
         return hits
 
