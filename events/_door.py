@@ -7,14 +7,19 @@ seal; append one frame, durably; let the followers see it; destroy the keys that
 
 Admission is somebody else's (`gate` implements it, `muniment` puts the two together): here it is a function from the
 moment to drafts, which may raise, and then nothing was written.
+
+Threads that arrive while a frame is being synced are served together by whichever of them comes next: their batches
+become one frame, as long as no plan could have seen what another one of them writes. There is no timer and no thread of
+our own.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ._codec import EVENT_HEADER, parse_event_header
 from ._errors import StoreReadOnly
@@ -22,7 +27,7 @@ from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
 from ._lock import WriterLock
 from ._log import Head, LocatedFrame, Location, Log, TornTail
-from ._model import Body, Draft, Forgotten, Opened, Rank
+from ._model import Body, Draft, Forgotten, MemoryEnvelope, Opened, Rank
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer
@@ -48,6 +53,29 @@ class ScopeSlots(Protocol):
 
 
 Plan = Callable[[Moment], Sequence[Draft]]
+_MOST_GROUPED: Final = 1_000
+"""Drafts after which a frame takes in no further thread's batch."""
+
+
+class _Ticket:
+    """One caller's plan, and what became of it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.done = plan, False
+        self.planned = self.first = 0
+        self._batch: Batch | None = None
+        self._error: BaseException | None = None
+
+    def give(self, batch: Batch | None) -> None:
+        self._batch, self.done = batch, True
+
+    def fail(self, error: BaseException) -> None:
+        self._error, self.done = error, True
+
+    def result(self) -> Batch | None:
+        if self._error is not None:
+            raise self._error
+        return self._batch
 
 
 class Door:
@@ -64,13 +92,16 @@ class Door:
         followers: Sequence[Follower],
         clock: Callable[[], int],
         version: str,
+        mutex: threading.RLock | None = None,
         read_only: bool = False,
     ) -> None:
+        """Put the parts together. `mutex` is shared with whoever reads the followers."""
         self._log, self._keys, self._sealer, self._lock = log, keys, sealer, lock
         self._reader = Reader(log, sealer)
         self._slots, self._followers, self._clock, self._version = slots, list(followers), clock, version
         self._read_only = read_only
-        self._mutex = threading.RLock()
+        self._mutex = threading.RLock() if mutex is None else mutex
+        self._waiting: deque[_Ticket] = deque()
         self._announced = False
         self._condemned: list[tuple[int, Forgotten]] = []
         self.torn: list[TornTail] = []
@@ -91,22 +122,57 @@ class Door:
         """
         Append what `plan` returns as one batch, durably; None when it returns nothing.
 
-        `plan` is called under the lock, after catching up, and may raise: then nothing is written. When this returns,
-        the batch survives any crash, every follower has applied it, and the keys that it condemns are gone.
+        `plan` is called under the lock, after catching up, and may raise: then nothing is written. It may be called
+        again when another thread's write comes first. When this returns, the batch survives any crash, every follower
+        has applied it, and the keys that it condemns are gone.
         """
         if self._read_only:
             raise StoreReadOnly(path="store", detail="it was opened for reading")
-        with self._mutex, self._lock.hold() as outermost:
+        ticket = _Ticket(plan)
+        self._waiting.append(ticket)
+        with self._mutex:
+            try:
+                self._serve(ticket)
+            finally:
+                if not ticket.done:
+                    self._waiting.remove(ticket)
+        return ticket.result()
+
+    def _serve(self, ticket: _Ticket) -> None:
+        if ticket.done:
+            return
+        with self._lock.hold() as outermost:
             if outermost:
                 self._take_over()
-            now = max(self._clock(), self._log.head.recorded_at + 1)
-            first_seq = self._log.head.seq + (1 if self._announced else 2)
-            drafts = list(plan(Moment(now, first_seq, self._keys.epoch + 1)))
-            if not drafts:
-                return None
-            batch = self._commit(drafts, now)
-            self._finish_erasures()
-            return batch
+            while not ticket.done:
+                self._commit_group()
+                self._finish_erasures()
+
+    def _commit_group(self) -> None:
+        now = max(self._clock(), self._log.head.recorded_at + 1)
+        group: list[_Ticket] = []
+        drafts: list[Draft] = [] if self._announced else [self._opened(now)]
+        touched: set[object] = set()
+        while self._waiting and len(drafts) < _MOST_GROUPED:
+            ticket = self._waiting[0]
+            moment = Moment(now, self._log.head.seq + len(drafts) + 1, self._keys.epoch + 1)
+            try:
+                planned = list(ticket.plan(moment))
+            except BaseException as error:  # it belongs to the ticket's own thread, whatever it is
+                ticket.fail(error)
+                self._waiting.popleft()
+                continue
+            touches = _touches(planned)
+            if group and (touches is None or not touched.isdisjoint(touches)):
+                break
+            self._waiting.popleft()
+            ticket.planned, ticket.first = len(planned), len(drafts)
+            group.append(ticket)
+            drafts += planned
+            if touches is None:
+                break
+            touched |= touches
+        self._commit(group, drafts, now)
 
     def is_settled(self) -> bool:
         """Tell whether no commit, no forget and no rotation of the root was interrupted, or is just going on."""
@@ -163,9 +229,20 @@ class Door:
             if isinstance(event.envelope, Forgotten):
                 self._condemned.append((event.header.recorded_at, event.envelope))
 
-    def _commit(self, drafts: list[Draft], now: int) -> Batch:
-        if not self._announced:
-            drafts.insert(0, self._opened(now))
+    def _commit(self, group: Sequence[_Ticket], drafts: list[Draft], now: int) -> None:
+        try:
+            batch = self._write(drafts, now) if any(ticket.planned for ticket in group) else None
+        except BaseException as error:
+            for ticket in group:
+                ticket.fail(error)
+            raise
+        for ticket in group:
+            if batch is None or not ticket.planned:
+                ticket.give(None)
+            else:
+                ticket.give(Batch(batch.events[ticket.first : ticket.first + ticket.planned], batch.head))
+
+    def _write(self, drafts: list[Draft], now: int) -> Batch:
         scope_slots, slots = self._assign_slots(drafts)
         seq = self._log.head.seq
         nonces = os.urandom(NONCE_BYTES * len(drafts))
@@ -181,10 +258,8 @@ class Door:
             for index, draft in enumerate(drafts)
         ]
         batch = _batch(self._log.append(events, now), drafts, self._log.head)
+        self._announced = True
         self._show(batch)
-        if not self._announced:
-            self._announced = True
-            batch = Batch(batch.events[1:], batch.head)
         return batch
 
     def _assign_slots(self, drafts: Sequence[Draft]) -> tuple[dict[str, int], list[int]]:
@@ -240,6 +315,22 @@ class Door:
                 version=self._version,
             ),
         )
+
+
+def _touches(drafts: Sequence[Draft]) -> set[object] | None:
+    # What a plan of another thread could have decided differently by, had it seen these drafts; None when that is not
+    # worth telling: such a batch is written alone.
+    touched: set[object] = set()
+    for draft in drafts:
+        envelope = draft.envelope
+        if not isinstance(envelope, MemoryEnvelope) or envelope.supersedes is not None:
+            return None
+        touched.add((envelope.scope, envelope.text_key))
+        if envelope.belief_key is not None:
+            touched.add((envelope.scope, envelope.belief_key))
+        if envelope.command_id is not None:
+            touched.add((envelope.scope, envelope.actor, envelope.command_id))
+    return touched
 
 
 def _batch(located: LocatedFrame, drafts: Sequence[Draft], head: Head) -> Batch:

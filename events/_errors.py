@@ -45,6 +45,7 @@ __all__ = [
     "ReadOnly",
     "Refused",
     "RetiredValue",
+    "RolledBack",
     "ScopeClosed",
     "ScopeDenied",
     "ScopeMalformed",
@@ -317,6 +318,14 @@ class LogCorrupt(Corrupt):
     code = "log_corrupt"
     template = "log damaged at event {seq} ({segment}, byte {offset}): {detail}"
     hint = "`muniment verify` names all that is bad; reading up to that event still works"
+
+
+class RolledBack(Corrupt):
+    """An older copy of the log was put back: the keys remember erasures that it does not hold."""
+
+    code = "rolled_back"
+    template = "the log ends at event {seq}, before {count} erasures that the keys remember"
+    hint = "put the newer log back, or go on with this one: `muniment accept-rollback`"
 
 
 class KeyMissing(Corrupt):

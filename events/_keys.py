@@ -41,6 +41,7 @@ _SEALED_PAGE_BYTES: Final = NONCE_BYTES + 16 + _PAGE_BYTES + TAG_BYTES
 _ROOT_SLOT_BYTES: Final = 4096
 _ROOT_MAGIC: Final = b"MNROOT1\0"
 _ROOT: Final = struct.Struct(">8sQ32s")
+_ROOT_HEAD: Final = struct.Struct(">8sQ")
 _MOST_PAGES_AHEAD: Final = 64
 _READS: Final = 8
 
@@ -82,6 +83,7 @@ class KeyTree:
         """
         self._root_path, self._directory, self._disk = root_path, directory, disk
         self._cache: dict[int, bytes] = {}
+        self._root_fd: int | None = None
         self._root, self._table = self._load()
 
     @classmethod
@@ -165,9 +167,18 @@ class KeyTree:
         return False
 
     def is_current(self) -> bool:
-        """Tell whether the root on disk is the one this process holds, in both slots; reads one sector pair."""
-        _, _, slots = _read_root_slots(self._root_path)
-        return slots[0] == slots[1] == (self._table.epoch, self._root)
+        """Tell whether the root on disk is still the one this process holds; reads the head of each slot."""
+        if self._root_fd is None:
+            self._root_fd = os.open(self._root_path, os.O_RDONLY | os.O_CLOEXEC)
+        # Compared as bytes: a slot that a crash left half-written is not this epoch's either.
+        ours = _ROOT_HEAD.pack(_ROOT_MAGIC, self._table.epoch)
+        return all(os.pread(self._root_fd, len(ours), at) == ours for at in (0, _ROOT_SLOT_BYTES))
+
+    def close(self) -> None:
+        """Release the descriptor."""
+        if self._root_fd is not None:
+            os.close(self._root_fd)
+            self._root_fd = None
 
     def is_at_rest(self) -> bool:
         """Tell whether both root slots hold the same root, so that no older one is on the disk."""

@@ -127,6 +127,7 @@ class Log:
         """Read the log from its start. Without a lock nobody else may write: for copies, and for creation."""
         self._directory, self._log_id, self._disk, self._read_only = directory, log_id, disk, read_only
         self._lock, self._segment_bytes = lock, segment_bytes
+        self._prefix = f"{directory}{os.sep}"
         self._fds: dict[int, int] = {}
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
@@ -193,7 +194,7 @@ class Log:
         """Tell, by two system calls, whether there are bytes after the head."""
         if self._readable_size(self._fd(self.head.segment)) > self.head.offset:
             return True
-        return self.head.seq >= self.head.segment and self._path(self.head.seq + 1).exists()
+        return self._has_next_segment()
 
     def bytes_after_head(self) -> int:
         """Return how many bytes of the segment lie after the head."""
@@ -311,9 +312,14 @@ class Log:
             return min(size, mark.offset)
         return size
 
+    def _has_next_segment(self) -> bool:
+        # Asked on every read and every write: no Path objects.
+        following = self.head.seq + 1
+        return following > self.head.segment and os.path.exists(f"{self._prefix}{following:016d}{_SUFFIX}")
+
     def _enter_next_segment(self) -> bool:
         head = self.head
-        if head.seq < head.segment or not self._path(head.seq + 1).exists():
+        if not self._has_next_segment():
             return False
         try:
             log_id, first_seq, before = parse_segment_header(

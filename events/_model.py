@@ -4,7 +4,8 @@ Events, as they are before they are sealed.
 Each event has two parts. The *envelope* is what must outlive a forget: who, from where, of what rank, over which
 interval, under which keyed digests, changing what. The *body* is what a forget must destroy: text, and all that was
 said in words. Both are MessagePack arrays in the field order below; a later schema may only add fields at the end,
-with defaults. Nothing in an envelope is text that a caller wrote, but names of scopes, actors and command ids, and the
+with defaults. (`gc=False`: they cannot hold cycles, and a million of them need not be walked by the collector.)
+Nothing in an envelope is text that a caller wrote, but names of scopes, actors and command ids, and the
 reason of a forget.
 """
 
@@ -103,7 +104,7 @@ class EventType(IntEnum):
     ROLLBACK_ACCEPTED = 21
 
 
-class Envelope(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class Envelope(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
     """What every event says: in which scope, by whom, with what rank, under which command."""
 
     TYPE: ClassVar[EventType]
@@ -361,7 +362,7 @@ class RollbackAccepted(Envelope, frozen=True):
 # --- Bodies -----------------------------------------------------------------------------------------------------------
 
 
-class Body(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class Body(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
     """What dies with the key of its memory."""
 
 
@@ -440,7 +441,7 @@ BODIES: Final[dict[EventType, type[Body]]] = {
 """The body type of each event type; every other type has `WordsBody`."""
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
     An event that admission lets through, before it has a place in the log.
 

@@ -150,11 +150,11 @@ class ValueKeys:
         return self._digest(b"source\0" + _bytes(unicodedata.normalize("NFC", _sort_marks(source, "NFD"))))
 
     def payload_key(self, payload: bytes) -> bytes:
-        """Return the key of a command's payload. Input: `payload` 00, the payload."""
-        return self._digest(b"payload\0" + payload)
+        """Return the key of a command's payload, 32 bytes, since users sign it. Input: `payload` 00, the payload."""
+        return self._digest(b"payload\0" + payload, length=32)
 
-    def _digest(self, data: bytes) -> bytes:
-        return blake3(data, key=self._secret).digest(length=16)
+    def _digest(self, data: bytes, length: int = 16) -> bytes:
+        return blake3(data, key=self._secret).digest(length=length)
 
 
 def _bytes(text: str) -> bytes:

@@ -54,18 +54,17 @@ def commitment(key: bytes) -> bytes:
 
 def padded_size(length: int) -> int:
     """Return the size class of a plaintext: the Padmé bound, at least 64."""
-    if length < len(_SIZES):
-        return _SIZES[length]
-    if length <= _SMALLEST:
-        return _SMALLEST
+    return _SIZES[length] if length < len(_SIZES) else _size_class(length)
+
+
+def _size_class(length: int) -> int:
     exponent = length.bit_length() - 1
     low_bits = exponent - exponent.bit_length()
     mask = (1 << low_bits) - 1
     return (length + mask) & ~mask
 
 
-_SIZES: list[int] = []
-_SIZES = [padded_size(length) for length in range(2_048)]
+_SIZES: Final = [_SMALLEST if length <= _SMALLEST else _size_class(length) for length in range(2_048)]
 
 
 def seal_blob(key: bytes, nonce: bytes, plain: bytes, context: bytes) -> bytes:

@@ -1,7 +1,18 @@
 """Who may say what, and what may justify an action: admission of writes and the guard of uses."""
 
-from ._actions import Action, Free, OneOf, PathPrefix, Pattern, Range, describe_action, format_action, parse_action
-from ._admission import Admission, Existing, words_draft
+from ._actions import (
+    Action,
+    Argument,
+    Free,
+    OneOf,
+    PathPrefix,
+    Pattern,
+    Range,
+    describe_action,
+    format_action,
+    parse_action,
+)
+from ._admission import Admission, Batch, Existing, words_draft
 from ._deeds import OPERATOR, Deeds, Erasing
 from ._guard import SUPPORTS, Guard, Judged, Question, Verdict, describe_verdict
 from ._handles import Handle, check_actor, rank_of
@@ -41,6 +52,8 @@ __all__ = [
     "SUPPORTS",
     "Action",
     "Admission",
+    "Argument",
+    "Batch",
     "Confirm",
     "Deeds",
     "Enroll",

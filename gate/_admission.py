@@ -7,10 +7,7 @@ that an id of another scope is as if it did not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
-
-import msgspec
 
 from muniment.events import (
     AlreadyDone,
@@ -41,7 +38,6 @@ from muniment.projections import (
     LATEST,
     Command,
     Memory,
-    Place,
     Projections,
     Tombstone,
     may_change,
@@ -61,6 +57,26 @@ class Existing(NamedTuple):
     seq: int
     recorded_at: int
     hash: bytes
+
+
+class Batch:
+    """The drafts of one batch so far, and what each of them says, so that a batch does not repeat itself."""
+
+    def __init__(self, at: Moment) -> None:
+        self.drafts: list[Draft] = []
+        self._at = at
+        self._said: dict[tuple[object, ...], Existing] = {}
+
+    def add(self, draft: Draft) -> None:
+        """Take in the next draft."""
+        if isinstance(draft.envelope, Remembered):
+            place = Existing(draft.id, self._at.first_seq + len(self.drafts), self._at.recorded_at, b"")
+            self._said.setdefault(_saying(draft.envelope), place)
+        self.drafts.append(draft)
+
+    def find(self, envelope: Remembered) -> Existing | None:
+        """Return the earlier draft that says the same, or None."""
+        return self._said.get(_saying(envelope))
 
 
 class Admission:
@@ -149,9 +165,9 @@ class Admission:
 
     # --- memories -----------------------------------------------------------------------------------------------------
 
-    def admit_memory(self, request: MemoryRequest, at: Moment, earlier: Sequence[Draft]) -> Draft | Existing:
+    def admit_memory(self, request: MemoryRequest, at: Moment, batch: Batch) -> Draft | Existing:
         """
-        Return the event to write, or what it would only repeat. `earlier` are the drafts of the same batch.
+        Return the event to write, or what it would only repeat; the batch is what the same call writes before it.
 
         Raises:
             Refused, Conflict, NotFound: the write is not admitted; the error says what was needed.
@@ -169,13 +185,13 @@ class Admission:
                 request = self._preparer.inherit(request, body, many=target.envelope.many)
         draft = self._draft(request, target, rank, at)
         self.check_value(draft, handle, rank)
-        repeat = self._repeat(draft, at, earlier)
+        repeat = self._repeat(draft, at, batch)
         return draft if repeat is None else repeat
 
     def check_value(self, draft: Draft, handle: Handle, rank: Rank) -> None:
         """Raise Tombstoned or RetiredValue when the value may not come in (I6). Ranks count, not derived ones."""
         envelope = draft.envelope
-        if not isinstance(envelope, (Remembered, Superseded)):
+        if not isinstance(envelope, (Remembered, Superseded)) or not self._state.tombstones.all:
             return
         digests: list[tuple[str, bytes]] = [("text", envelope.text_key)]
         if envelope.belief_key is not None and envelope.value_key is not None:
@@ -184,6 +200,12 @@ class Admission:
             found = self._state.tombstones.find(domain, digest, scope=handle.scope, rank=rank)
             if found is not None:
                 raise _refused_value(found)
+
+    def check_text(self, text_key: bytes, handle: Handle) -> None:
+        """Raise Tombstoned or RetiredValue when a text may not come in, for those who store it inside a longer one."""
+        found = self._state.tombstones.find("text", text_key, scope=handle.scope, rank=handle.rank)
+        if found is not None:
+            raise _refused_value(found)
 
     def _rank(self, request: MemoryRequest) -> Rank:
         # The least rank among all that it derives from: laundering a page through a summary gains nothing (I7).
@@ -260,18 +282,14 @@ class Admission:
         )
         return Draft(id=new_id(at.recorded_at), envelope=envelope, body=request.body)
 
-    def _repeat(self, draft: Draft, at: Moment, earlier: Sequence[Draft]) -> Existing | None:
+    def _repeat(self, draft: Draft, at: Moment, batch: Batch) -> Existing | None:
         envelope = draft.envelope
         if not isinstance(envelope, Remembered):
             return None
-        like = Memory(draft.id, 0, 0, b"", envelope, 0, Place(0, 0, 0), 0)
-        found = self._state.find_live_repeat(like, valid_at=at.recorded_at)
+        found = self._state.find_live_repeat(envelope, valid_at=at.recorded_at)
         if found is not None:
             return Existing(found.id, found.seq, found.recorded_at, found.hash)
-        for position, other in enumerate(earlier):
-            if isinstance(other.envelope, Remembered) and _same_record(other.envelope, envelope):
-                return Existing(other.id, at.first_seq + position, at.recorded_at, b"")
-        return None
+        return batch.find(envelope)
 
 
 def words_draft(envelope: Envelope, at: Moment, reason: str | None, *, slot: int | None = None) -> Draft:
@@ -280,9 +298,16 @@ def words_draft(envelope: Envelope, at: Moment, reason: str | None, *, slot: int
     return Draft(id=new_id(at.recorded_at), envelope=envelope, body=body, slot=slot)
 
 
-def _same_record(one: Remembered, other: Remembered) -> bool:
-    fields = ("scope", "text_key", "belief_key", "value_key", "many", "origin", "source_key")
-    return all(getattr(one, field) == getattr(other, field) for field in fields)
+def _saying(envelope: Remembered) -> tuple[object, ...]:
+    return (
+        envelope.scope,
+        envelope.text_key,
+        envelope.belief_key,
+        envelope.value_key,
+        envelope.many,
+        envelope.origin,
+        envelope.source_key,
+    )
 
 
 def _refused_value(found: Tombstone) -> Refused:
@@ -290,18 +315,3 @@ def _refused_value(found: Tombstone) -> Refused:
     if found.how == "forgotten":
         return Tombstoned(forgotten_at=format_instant(found.recorded_at), reason=found.reason, **facts)
     return RetiredValue(how=found.how, since=format_instant(found.recorded_at), reason=found.reason, **facts)
-
-
-def envelope_of(handle: Handle) -> dict[str, object]:
-    """Return the fields that every envelope takes from its handle."""
-    return msgspec.structs.asdict(
-        _Speaker(handle.scope, handle.actor, handle.origin, int(handle.rank), handle.principal)
-    )
-
-
-class _Speaker(msgspec.Struct, frozen=True):
-    scope: str
-    actor: str
-    origin: str
-    rank: int
-    principal: str | None

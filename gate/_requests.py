@@ -59,7 +59,7 @@ class MemoryFields(TypedDict, total=False):
     reason: str | None
 
 
-class MemoryRequest(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A memory that may be written, once its text, times, data and secrets were found good."""
 
     handle: Handle
@@ -121,8 +121,9 @@ class Preparer:
             SecretFound: a text holds a credential, and the store does not mask them.
         """
         claimed = check_provenance(handle, provenance)
-        subject, attribute = _check_about(about, value)
+        subject, attribute = _check_about(about, value, inherits=supersedes is not None)
         start, end = _check_times(valid_from, valid_to)
+        parents = check_list(derived_from, "derived_from")
         body = MemoryBody(
             content=self._clean(content, "content"),
             subject=self._optional(subject, "subject"),
@@ -134,6 +135,7 @@ class Preparer:
             applies_when=self._optional(applies_when, "applies_when"),
             reason=self._optional(reason, "reason"),
         )
+        text_key, belief_key, value_key = self.digests_of(body)
         request = MemoryRequest(
             handle=handle,
             body=body,
@@ -141,20 +143,21 @@ class Preparer:
             provenance=claimed,
             valid_from=start,
             valid_to=end,
+            text_key=text_key,
+            belief_key=belief_key,
+            value_key=value_key,
             many=check_flag(many, "many"),
+            source_key=None if source is None else self._values.source_key(source),
             importance=_check_importance(importance),
-            derived_from=tuple(parse_id(i) for i in check_list(derived_from, "derived_from")),
-            links=tuple((check_choice(t, LinkType, "links"), parse_id(i)) for t, i in _pairs(links)),
+            derived_from=tuple(parse_id(i) for i in parents) if parents else (),
+            links=tuple((check_choice(t, LinkType, "links"), parse_id(i)) for t, i in _pairs(links)) if links else (),
             command_id=check_command_id(command_id),
+            payload_key=b"",
             supersedes=None if supersedes is None else parse_id(supersedes),
             recalled=recalled,
-            text_key=b"",
-            belief_key=None,
-            value_key=None,
-            source_key=None,
-            payload_key=b"",
         )
-        request = self._with_digests(request)
+        if request.command_id is None and handle.principal is None:
+            return request  # nothing will ask whether another request said the same
         return msgspec.structs.replace(request, payload_key=self._payload_key(request))
 
     def digests_of(self, body: MemoryBody) -> tuple[bytes, bytes | None, bytes | None]:
@@ -168,10 +171,15 @@ class Preparer:
 
     def inherit(self, request: MemoryRequest, body: MemoryBody, *, many: bool) -> MemoryRequest:
         """Return a superseding request with the subject and attribute of what it supersedes."""
-        if request.body.subject is not None or body.subject is None:
+        if request.body.subject is not None:
+            return request
+        if body.subject is None:
+            if request.body.value is not None:
+                raise BadArgument(argument="value", detail="what it supersedes has no `about` that it could inherit")
             return request
         joined = msgspec.structs.replace(request.body, subject=body.subject, attribute=body.attribute)
-        return self._with_digests(msgspec.structs.replace(request, body=joined, many=many))
+        _, belief_key, value_key = self.digests_of(joined)
+        return msgspec.structs.replace(request, body=joined, many=many, belief_key=belief_key, value_key=value_key)
 
     def words(self, text: str | None, what: str, *, required: bool = False) -> str | None:
         """Return a reason or other short text, checked like content."""
@@ -180,17 +188,6 @@ class Preparer:
                 raise BadArgument(argument=what, detail="a reason is required")
             return None
         return self._clean(text, what)
-
-    def _with_digests(self, request: MemoryRequest) -> MemoryRequest:
-        text_key, belief_key, value_key = self.digests_of(request.body)
-        source = request.body.source
-        return msgspec.structs.replace(
-            request,
-            text_key=text_key,
-            belief_key=belief_key,
-            value_key=value_key,
-            source_key=None if source is None else self._values.source_key(source),
-        )
 
     def _payload_key(self, request: MemoryRequest) -> bytes:
         said = (
@@ -244,9 +241,9 @@ def check_provenance(handle: Handle, provenance: str) -> Provenance:
 
 def check_choice(given: object, choices: type[Kind] | type[Provenance] | type[LinkType], what: str) -> str:
     """Return one of an enumeration's words; raises BadArgument naming all of them."""
-    words = [choice.value for choice in choices]
-    if given not in words:
-        raise BadArgument(argument=what, detail=f"expected one of {', '.join(words)}, got `{given}`")
+    if not isinstance(given, str) or given not in _WORDS[choices]:
+        words = ", ".join(choice.value for choice in choices)
+        raise BadArgument(argument=what, detail=f"expected one of {words}, got `{given}`")
     return str(given)
 
 
@@ -259,6 +256,8 @@ def check_flag(given: object, what: str) -> bool:
 
 def check_list(given: Sequence[str], what: str) -> Sequence[str]:
     """Return a list of texts; a single text is refused, since its letters are never meant."""
+    if given == ():
+        return given
     if isinstance(given, (str, bytes)) or not isinstance(cast("object", given), (list, tuple)):
         raise BadArgument(argument=what, detail="expected a list")
     if len(given) > _MAX_LIST:
@@ -281,9 +280,9 @@ def current_form() -> int:
     return NORMAL_FORM
 
 
-def _check_about(about: tuple[str, str] | None, value: Value) -> tuple[str | None, str | None]:
+def _check_about(about: tuple[str, str] | None, value: Value, *, inherits: bool) -> tuple[str | None, str | None]:
     if about is None:
-        if value is not None:
+        if value is not None and not inherits:
             raise BadArgument(argument="value", detail="a value needs `about=(subject, attribute)`")
         return None, None
     if isinstance(about, str) or len(about) != 2:
@@ -329,4 +328,5 @@ def _texts(data: object) -> Iterable[str]:
             yield from _texts(item)
 
 
+_WORDS: Final = {choices: frozenset(choice.value for choice in choices) for choices in (Kind, Provenance, LinkType)}
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -50,6 +50,9 @@ from ._answers import (
     Verification,
 )
 from ._context import Context
+from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
+from ._guarded import guarded
+from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
 from ._replayed import PastSession, PastStore
@@ -69,16 +72,21 @@ __all__ = [
     "Context",
     "Corrupt",
     "Decision",
+    "DecisionCiting",
+    "DecisionExplanation",
     "ErasureReceipt",
     "EvidenceView",
     "Free",
     "Hit",
     "Hits",
+    "ImportReport",
     "InvalidInput",
     "KeyFile",
     "Kind",
+    "LifeStep",
     "LinkType",
     "LinkView",
+    "MemoryExplanation",
     "MunimentError",
     "OneOf",
     "Operator",
@@ -95,9 +103,11 @@ __all__ = [
     "Record",
     "Refusal",
     "Refused",
+    "RefusedTurn",
     "Session",
     "Signed",
     "Signer",
+    "SkippedTurn",
     "Status",
     "Store",
     "Subtree",
@@ -109,5 +119,7 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "guarded",
+    "import_file",
     "open",
 ]

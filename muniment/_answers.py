@@ -13,7 +13,7 @@ from muniment.events import Data, format_instant, parse_instant
 About: TypeAlias = tuple[str, str]
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something that was asked for."""
 
     def to_dict(self) -> dict[str, object]:

@@ -26,6 +26,9 @@ class Context(Answer, frozen=True, kw_only=True):
     left_out: int
     notes: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return self.text
+
 
 def assemble(hits: Sequence[Hit], budget_tokens: int) -> Context:
     """Return the strongest hits that fit the budget: the best first, the second best last, same texts once."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from muniment.events import (
     NO_SLOT,
+    STORE_SCOPE,
     Batch,
     Body,
     Disk,
@@ -26,7 +27,10 @@ from muniment.events import (
     Log,
     Moment,
     Plan,
+    Rank,
     Reader,
+    RollbackAccepted,
+    RolledBack,
     Sealer,
     StoreClosed,
     StoreFiles,
@@ -36,7 +40,7 @@ from muniment.events import (
     parse_event_header,
     wall_clock,
 )
-from muniment.gate import Admission, Deeds, Guard, Policy, Preparer, StructuredScanner
+from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
 from muniment.projections import Dense, Embedder, Place, Projections, location
 
 from ._snapshots import load_snapshots, save_snapshots
@@ -91,6 +95,7 @@ class Engine:
             followers=[self.state],
             clock=options.clock,
             version=self._version,
+            mutex=self.mutex,
             read_only=options.read_only,
         )
         self.values = ValueKeys(self.keys.value_secret)
@@ -100,18 +105,52 @@ class Engine:
         self.deeds = Deeds(self.state, self.admission, self.values)
         self.guard = Guard(self.state, options.policy)
         self.dense = Dense(
-            self.state.recall, files.projections, self.keys.live_key, self.state.read_memory, options.load_embedder
+            self.mutex,
+            self.state.recall,
+            files.projections,
+            self.keys.live_key,
+            self.state.read_memory,
+            options.load_embedder,
         )
         self._saved_at = load_snapshots(self.files.projections, self.keys, self.log, self.state)
         self.door.catch_up()
-        if options.read_only:
-            return
-        if self.log.damage is not None:
+        if self.log.damage is not None and not options.read_only:
             raise self.log.damage
-        if not self.door.is_settled():
+        if not options.read_only and not self.door.is_settled():
             # A kill may have interrupted a forget. On a disk that is full it waits for the next writer, who says so.
             with suppress(DiskFull, StoreReadOnly):
                 self.door.settle()
+        self.rolled_back = self._missing_erasures()
+        if self.rolled_back:
+            self.state.erase_shredded(self.keys.shredded, seq=self.head.seq, recorded_at=self.head.recorded_at)
+
+    def _missing_erasures(self) -> int:
+        # A forget is in the log before its keys are destroyed, so keys that know more than the log mean that an older
+        # log was put back. Looked at twice, because another process may have forgotten something just now.
+        for _ in range(2):
+            if self.keys.epoch <= self.state.register.key_epoch:
+                return 0
+            self.door.catch_up()
+        return self.state.missing_erasures(self.keys.shredded, self.keys.ledger)
+
+    def accept_rollback(self, reason: str) -> Event:
+        """Go on with an older log, keeping what its later part had erased erased, and refused."""
+        self._check_open()
+
+        def plan(at: Moment) -> Draft:
+            envelope = RollbackAccepted(
+                scope=STORE_SCOPE,
+                actor=OPERATOR,
+                origin=OPERATOR,
+                rank=Rank.EXTERNAL,
+                erased_slots=tuple(sorted(self.keys.shredded)),
+                tombstones=self.keys.ledger,
+            )
+            return words_draft(envelope, at, reason)
+
+        event = self._one(self.door.append(lambda at: [plan(at)]))
+        self.rolled_back = 0
+        return event
 
     @property
     def head(self) -> Head:
@@ -128,13 +167,17 @@ class Engine:
         self.door.catch_up()
 
     def append(self, plan: Plan) -> Batch | None:
-        """Append through the door."""
+        """Append through the door; raises RolledBack while an older log waits to be accepted."""
         self._check_open()
+        if self.rolled_back:
+            raise RolledBack(seq=self.head.seq, count=self.rolled_back)
         return self.door.append(plan)
 
     def append_one(self, plan: Callable[[Moment], Draft]) -> Event:
         """Append one event through the door, and return it."""
-        batch = self.append(lambda at: [plan(at)])
+        return self._one(self.append(lambda at: [plan(at)]))
+
+    def _one(self, batch: Batch | None) -> Event:
         if batch is None:
             raise AssertionError("a plan of one event wrote none")
         return batch.events[0]
@@ -204,6 +247,7 @@ class Engine:
                 self._closed = True
                 self.log.close()
                 self.lock.close()
+                self.keys.close()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""
@@ -211,9 +255,11 @@ class Engine:
             self._closed = True
             self.log.close()
             self.lock.close()
+            self.keys.close()
 
     def rebuild(self) -> None:
         """Drop what is in memory and on disk of the projections, and fold the log again."""
+        self.dense.save()
         for path in self.files.projections.glob("*.snap"):
             path.unlink()
         self.log.close()

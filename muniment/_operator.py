@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import cast
 
 from muniment.events import (
     STORE_SCOPE,
+    AlreadyDone,
     BadArgument,
     Draft,
     Forgotten,
@@ -16,14 +18,16 @@ from muniment.events import (
     Released,
     format_id,
     parse_id,
+    parse_scope,
     to_datetime,
 )
-from muniment.gate import Erasing
-from muniment.projections import FAR_FUTURE, Memory, Request, Tombstone
+from muniment.gate import Erasing, describe_action, parse_action
+from muniment.projections import FAR_FUTURE, Memory, Prohibition, Request, Tombstone
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
 from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt
+from ._finding import SORTS, find_id
 from ._points import Point
 from ._views import Views
 
@@ -50,6 +54,16 @@ class TombstoneView(Answer, frozen=True, kw_only=True):
     by: str
     reason: str
     lifted: bool
+
+
+class ProhibitionView(Answer, frozen=True, kw_only=True):
+    """A veto: what is forbidden in the scope and below, since when and by whom. `id` is what an unprohibit names."""
+
+    id: str
+    scope: str
+    action: str | None
+    since: datetime
+    by: str
 
 
 class Operator:
@@ -121,6 +135,24 @@ class Operator:
             event = engine.append_one(lambda at: self._erasure(engine.deeds.erasing(None, targets), scope, at, words))
             return erasure_receipt(engine.state, event.header.id, scope, forgotten=cast("Forgotten", event.envelope))
 
+    def accept_rollback(self, *, reason: str) -> Receipt:
+        """
+        Go on with an older copy of the log that was put back, keeping what was erased since erased, and refused.
+
+        Raises:
+            AlreadyDone: the log and the keys agree.
+        """
+        engine = self._engine
+        words = self._words(reason)
+        with engine.mutex:
+            if not engine.rolled_back:
+                raise AlreadyDone(id="rollback", status="accepted, or there was none")
+            event = engine.accept_rollback(words)
+            return Receipt(
+                id=format_id(event.header.id), seq=event.seq, recorded_at=to_datetime(event.recorded_at),
+                hash=event.hash.hex(), status="accepted",
+            )  # fmt: skip
+
     def tombstones(self) -> list[TombstoneView]:
         """Return every refused value, without the value."""
         with self._engine.mutex:
@@ -133,6 +165,20 @@ class Operator:
             self._engine.refresh()
             waiting = [r for r in self._engine.state.register.requests.values() if r.decided_seq == FAR_FUTURE]
             return [_request_view(r) for r in waiting]
+
+    def prohibitions(self, scope: str) -> list[ProhibitionView]:
+        """Return the vetoes that hold in a scope, those of the scopes above it too."""
+        checked = parse_scope(scope)
+        with self._engine.mutex:
+            self._engine.refresh()
+            found = self._engine.state.register.live_prohibitions(checked, self._engine.state.seq)
+            return [_prohibition_view(p) for p in found]
+
+    def full_id(self, prefix: str, *, sorts: Sequence[str] = SORTS, scope: str | None = None) -> str:
+        """Return the id of the one thing whose id begins so, among `sorts`, in one scope or in all."""
+        with self._engine.mutex:
+            self._engine.refresh()
+            return find_id(self._engine.state, prefix, sorts, scope)[1]
 
     def _erasure(self, erasing: Erasing, scope: str, at: Moment, reason: str) -> Draft:
         return self._engine.deeds.forget(None, erasing, at, scope=scope, reason=reason, cascade=True)
@@ -185,6 +231,16 @@ def _tombstone_view(tombstone: Tombstone) -> TombstoneView:
         by=tombstone.actor,
         reason=tombstone.reason,
         lifted=tombstone.lifted_seq < FAR_FUTURE,
+    )
+
+
+def _prohibition_view(prohibition: Prohibition) -> ProhibitionView:
+    return ProhibitionView(
+        id=format_id(prohibition.id),
+        scope=prohibition.scope,
+        action=None if prohibition.action is None else describe_action(parse_action(prohibition.action)),
+        since=to_datetime(prohibition.recorded_at),
+        by=prohibition.actor,
     )
 
 

@@ -144,18 +144,30 @@ class Reading:
         statuses = _statuses(status)
         with self._mutex:
             self._source.refresh()
+            scopes = self._scopes()
+        # Not under the mutex: the model may have vectors to make, and no append waits for that.
+        vector = self._source.dense.query_vector(query, scopes)
+        with self._mutex:
+            self._source.refresh()
             at = self._point(valid_at, known_at)
-            hits = self._recall(query, k, filters, statuses, at)
+            hits = self._recall(query, vector, k, filters, statuses, at)
             self._recalled = tuple(bytes.fromhex(hit.id) for hit in hits)
             return hits
 
-    def _recall(self, query: str, k: int, filters: Filters, statuses: frozenset[Status], at: Point) -> Hits:
+    def _recall(
+        self,
+        query: str,
+        vector: NDArray[np.float32] | None,
+        k: int,
+        filters: Filters,
+        statuses: frozenset[Status],
+        at: Point,
+    ) -> Hits:
         state, scopes = self._source.state, self._scopes()
         state.recall.absorb(scopes)
         masks = [self._mask(scope, at, statuses, filters) for scope in scopes]
         self._check_where(filters, scopes)
         words = state.recall.find_words(query, scopes, masks, at.known)
-        vector = self._source.dense.query_vector(query, scopes)
         notes: List[str] = []
         rows: tuple[NDArray[np.int64], NDArray[np.float32]] = (np.zeros(0, np.int64), np.zeros(0, np.float32))
         if vector is None:

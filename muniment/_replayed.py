@@ -19,10 +19,18 @@ class Past:
     """What a past session reads from: projections at a moment, whose instant is its now."""
 
     def __init__(
-        self, *, state: Projections, dense: Dense, values: ValueKeys, guard: Guard, instant: int, store: bytes
+        self,
+        *,
+        state: Projections,
+        dense: Dense,
+        values: ValueKeys,
+        guard: Guard,
+        instant: int,
+        store: bytes,
+        mutex: threading.RLock,
     ) -> None:
         self.state, self.dense, self.values, self.guard = state, dense, values, guard
-        self.instant, self.store_id = instant, store
+        self.instant, self.store_id, self.mutex = instant, store, mutex
 
     def now(self) -> int:
         """Return the moment."""
@@ -36,12 +44,17 @@ class PastStore:
     """A read-only store at a moment. It writes nothing, and needs no closing."""
 
     def __init__(self, past: Past) -> None:
-        self._past, self._mutex = past, threading.RLock()
+        self._past, self._mutex = past, past.mutex
 
     @property
     def seq(self) -> int:
         """The last event that is part of this past."""
         return self._past.state.seq
+
+    @property
+    def source(self) -> Past:
+        """What this past's sessions read from."""
+        return self._past
 
     def session(self, *, scope: str, actor: str = "agent:replay", reads: Reads = ()) -> PastSession:
         """Return a session that reads the scope as it was, and asks the guard what it would have said."""

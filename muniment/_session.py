@@ -28,6 +28,7 @@ from muniment.events import (
 )
 from muniment.gate import (
     Action,
+    Batch,
     Erasing,
     Existing,
     Handle,
@@ -419,8 +420,7 @@ class Session(Reading):
             draft = engine.admission.refusal(self._speaker, verb, error, at)
             return [] if draft is None else [draft]
 
-        with engine.mutex:
-            engine.append(plan)
+        engine.append(plan)
 
     def _write_requests(
         self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
@@ -428,14 +428,16 @@ class Session(Reading):
         engine = self._engine
         outcomes: list[Draft | Existing] = []
         raised: list[Refused] = []
+        prepared = len(refused)
 
         def plan(at: Moment) -> list[Draft]:
             outcomes.clear()
             raised.clear()
-            drafts: list[Draft] = []
+            del refused[prepared:]
+            batch = Batch(at)
             for index, request in requests:
                 try:
-                    outcome = engine.admission.admit_memory(request, at, drafts)
+                    outcome = engine.admission.admit_memory(request, at, batch)
                 except Refused as error:
                     counted = engine.admission.refusal(request.handle, verb, error, at)
                     if not skip:
@@ -443,17 +445,18 @@ class Session(Reading):
                         return [] if counted is None else [counted]
                     refused.append(_refusal(index, error))
                     if counted is not None:
-                        drafts.append(counted)
+                        batch.add(counted)
                     continue
                 outcomes.append(outcome)
                 if isinstance(outcome, Draft):
-                    drafts.append(outcome)
-            return drafts
+                    batch.add(outcome)
+            return batch.drafts
 
+        # Not under the mutex: threads that wait for the same fsync share a frame.
+        engine.append(plan)
+        if raised:
+            raise raised[0]
         with engine.mutex:
-            engine.append(plan)
-            if raised:
-                raise raised[0]
             return BatchReceipt([self._receipt_of(outcome) for outcome in outcomes], refused)
 
     def _receipt_of(self, outcome: Draft | Existing) -> Receipt:

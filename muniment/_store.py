@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import IO, Final, Unpack
 
 from muniment.events import (
     STORE_SCOPE,
@@ -19,7 +20,6 @@ from muniment.events import (
     Enrolled,
     Event,
     Head,
-    MemoryEnvelope,
     Moment,
     NotFound,
     Rank,
@@ -46,10 +46,15 @@ from muniment.gate import (
     rank_of,
 )
 from muniment.projections import Dense, Embedder, load_embedder, packaged_embedder
-from muniment.replay import Leaves, fold, orphan_bytes, verify_log
+from muniment.replay import fold, orphan_bytes, verify_log
 
 from ._answers import RebuildReport, Receipt, Verification
 from ._engine import Engine, Options
+from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
+from ._exporting import export_scope
+from ._finding import find_id
+from ._importing import ImportOptions, ImportReport, import_file
+from ._leaving_out import leaves_of
 from ._operator import Operator
 from ._points import KnownAt, known_seq
 from ._reading import Reads, check_reads
@@ -224,6 +229,12 @@ class Store:
         """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""
         return Submitter(self._engine).submit(parse_signed(signed) if isinstance(signed, str) else signed)
 
+    # --- transcripts --------------------------------------------------------------------------------------------------
+
+    def import_file(self, path: str | Path, *, scope: str, **options: Unpack[ImportOptions]) -> ImportReport:
+        """Remember every turn of a transcript file, and return what became of each; see `muniment.import_file`."""
+        return import_file(self, path, scope=scope, **options)
+
     # --- time travel --------------------------------------------------------------------------------------------------
 
     def replay(self, *, to: KnownAt, without: Sequence[str] = ()) -> PastStore:
@@ -238,10 +249,14 @@ class Store:
         with self._engine.mutex:
             self._engine.refresh()
             seq, recorded_until, instant = self._moment(to)
-            leave_out = self._leaves(without) if without else None
+            leave_out = leaves_of(without, self._engine.values.source_key) if without else None
         reader = self._engine.reader()
         state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
+        if self._engine.rolled_back:
+            state.erase_shredded(self._engine.keys.shredded, seq=state.seq, recorded_at=instant)
+        mutex = threading.RLock()
         dense = Dense(
+            mutex,
             state.recall,
             self._engine.files.projections,
             self._engine.keys.live_key,
@@ -251,7 +266,7 @@ class Store:
         guard = Guard(state, self._engine.options.policy)
         past = Past(
             state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
-            store=self._engine.files.store_id,
+            store=self._engine.files.store_id, mutex=mutex,
         )  # fmt: skip
         return PastStore(past)
 
@@ -273,9 +288,37 @@ class Store:
         instant = parse_instant(to, end=True)
         return None, instant, instant
 
-    def _leaves(self, without: Sequence[str]) -> Leaves:
-        tests = [_leave_out(spec, self._engine.values.source_key) for spec in without]
-        return lambda event: any(test(event) for test in tests)
+    # --- forensics ----------------------------------------------------------------------------------------------------
+
+    def explain(self, id: str) -> MemoryExplanation | DecisionExplanation:  # noqa: A002
+        """
+        Return a memory's life, or a decision asked again on the state just before it and now.
+
+        Any scope's, as for the operator: it is for whoever investigates, and never for an agent.
+
+        Raises:
+            NotFound: neither a memory nor a decision has that id. BadArgument: several begin so.
+        """
+        with self._engine.mutex:
+            self._engine.refresh()
+            sort, full = find_id(self._engine.state, id, ("memory", "decision"), None)
+            register, identity = self._engine.state.register, bytes.fromhex(full)
+            if sort == "memory":
+                return explain_memory(self._engine, register.memories[identity])
+            return explain_decision(self._engine, register.decisions[identity], lambda: self.replay(to=full).source)
+
+    def export(self, scope: str, file: IO[str]) -> int:
+        """
+        Write the memories of a scope that were not erased as JSON lines, a header first; return how many.
+
+        In clear: whoever reads the file reads the memories, and a later forget does not reach it.
+
+        Raises:
+            ScopeUnknown: the scope was never used.
+        """
+        with self._engine.mutex:
+            self._engine.refresh()
+            return export_scope(self._engine, scope, file)
 
     # --- maintenance --------------------------------------------------------------------------------------------------
 
@@ -283,7 +326,7 @@ class Store:
         """Check every byte of the log against its chain, and every seal that has a key. Changes nothing."""
         reader = self._engine.reader()
         try:
-            report = verify_log(reader)
+            report = verify_log(self.path, reader)
             torn = tuple(orphan_bytes(reader)) if report.damage is None else ()
         finally:
             reader.log.close()
@@ -319,7 +362,7 @@ class Store:
         """Make every missing vector now, and return how many were made."""
         with self._engine.mutex:
             self._engine.refresh()
-            return self._engine.dense.embed_all(progress)
+        return self._engine.dense.embed_all(progress)
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each projection; equal for live and rebuilt ones of the same log."""
@@ -351,6 +394,7 @@ class Store:
                 "key_epoch": engine.keys.epoch,
                 "bytes": size,
                 "model": engine.dense.model_id,
+                "rolled_back": self._engine.rolled_back,
                 "torn": [list(t[:3]) for t in engine.door.torn],
                 "warning": self.warning,
             }
@@ -373,31 +417,3 @@ def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:
         return None
     path = Path(model)
     return lambda: load_embedder(path)
-
-
-def _leave_out(spec: str, source_key: Callable[[str], bytes]) -> Leaves:
-    field, separator, wanted = spec.partition("=")
-    if not separator or not wanted:
-        raise BadArgument(argument="without", detail=f"expected FIELD=VALUE, got `{spec}`")
-    if field == "seq":
-        first, dots, last = wanted.partition("..")
-        if not first.isdigit() or (dots and not last.isdigit()):
-            raise BadArgument(argument="without", detail=f"expected seq=N or seq=N..M, got `{spec}`")
-        low, high = int(first), int(last if dots else first)
-        return lambda event: low <= event.seq <= high
-    if field == "id":
-        return lambda event: format_id(event.header.id).startswith(wanted)
-    if field == "source":
-        key = source_key(wanted)
-        return lambda event: isinstance(event.envelope, MemoryEnvelope) and event.envelope.source_key == key
-    if field in ("origin", "actor"):
-        prefix = wanted.removesuffix("*")
-
-        def by_name(event: Event) -> bool:
-            said = str(getattr(event.envelope, field, ""))
-            return isinstance(event.envelope, MemoryEnvelope) and (
-                said.startswith(prefix) if prefix != wanted else said == wanted
-            )
-
-        return by_name
-    raise BadArgument(argument="without", detail=f"expected origin, actor, id, source or seq, got `{field}`")

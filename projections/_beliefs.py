@@ -148,8 +148,12 @@ class Beliefs:
         return mask
 
     def _standing(self, memory: Memory, valid_at: int, known: int, memo: dict[bytes, Resolution]) -> Standing:
+        envelope = memory.envelope
         if memory.erasure is not None:
             return Standing(Status.ERASED, False)
+        if not memory.fates and envelope.belief_key is None and not envelope.pending:
+            # Nothing has happened to it, and nothing else bears on it: nearly every record, nearly always.
+            return Standing(Status.CONDITIONAL if envelope.conditional else Status.ACTIVE, memory.covers(valid_at))
         if is_quarantined(memory, known):
             return Standing(Status.QUARANTINED, False)
         if any(fate.kind is FateKind.REJECTED and fate.seq <= known for fate in memory.fates):

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
-from muniment.events import Batch, Body, Event, Forgotten, MemoryBody, Status
+from muniment.events import (
+    Batch,
+    Body,
+    Event,
+    Forgotten,
+    LedgerTombstone,
+    MemoryBody,
+    MemoryEnvelope,
+    RollbackAccepted,
+    Status,
+)
 
 from ._beliefs import LIVE, Beliefs, Standing
 from ._recall import Recall
-from ._register import Register
-from ._state import LATEST, Memory, Place
+from ._register import ROLLED_BACK, Register
+from ._state import LATEST, Erasure, Memory, Place
 from ._tombstones import Tombstones
 
 
@@ -34,6 +44,22 @@ class Projections:
         self.register.apply(batch)
         self.tombstones.apply(batch)
         self.recall.apply(batch)
+        for event in batch.events:
+            if isinstance(event.envelope, RollbackAccepted):
+                slots = set(event.envelope.erased_slots)
+                self.recall.erase(m.id for m in self.register.memories.values() if m.slot in slots)
+
+    def erase_shredded(self, slots: Collection[int], *, seq: int, recorded_at: int) -> None:
+        """Mark as erased what a forget that this log does not hold has erased: its keys are gone all the same."""
+        erasure = Erasure(b"", seq, recorded_at, "unknown", ROLLED_BACK)
+        self.recall.erase(self.register.erase_shredded(slots, erasure))
+
+    def missing_erasures(self, slots: Collection[int], ledger: Sequence[LedgerTombstone]) -> int:
+        """Return how many destroyed keys and refused values of the key tree the log does not account for."""
+        known = {(t.domain, t.digest, t.scope, t.recorded_at) for t in self.tombstones.all}
+        unknown = sum((entry[0], entry[1], entry[4], entry[7]) not in known for entry in ledger)
+        shredded = set(slots)
+        return unknown + sum(m.slot in shredded and m.erasure is None for m in self.register.memories.values())
 
     def erase_later(self, event: Event, envelope: Forgotten) -> None:
         """Mark what a forget after the end of these projections has erased."""
@@ -69,9 +95,8 @@ class Projections:
         standing = self.standing(memory, valid_at=valid_at)
         return standing.holds and standing.status in LIVE
 
-    def find_live_repeat(self, like: Memory, *, valid_at: int) -> Memory | None:
+    def find_live_repeat(self, wanted: MemoryEnvelope, *, valid_at: int) -> Memory | None:
         """Return the live memory that says the same from the same origin, source and position, or None."""
-        wanted = like.envelope
         for memory in self.register.texts.get((wanted.scope, wanted.text_key), ()):
             other = memory.envelope
             same = (other.belief_key, other.value_key, other.origin, other.source_key, other.many) == (

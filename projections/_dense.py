@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,13 +29,24 @@ class _Missing(NamedTuple):
 
 
 class Dense:
-    """The dense arm: which model, whether it can be loaded, and which rows still lack a vector."""
+    """
+    The dense arm: which model, whether it can be loaded, and which rows still lack a vector.
+
+    `mutex` guards the partitions. It is held to look at them and to put vectors in, never while the model works: an
+    append does not wait for an embedder.
+    """
 
     def __init__(
-        self, recall: Recall, directory: Path | None, slot_key: SlotKey, read_body: ReadBody,
+        self,
+        mutex: threading.RLock,
+        recall: Recall,
+        directory: Path | None,
+        slot_key: SlotKey,
+        read_body: ReadBody,
         load: Callable[[], Embedder] | None,
-    ) -> None:  # fmt: skip
-        self._recall, self._directory, self._slot_key = recall, directory, slot_key
+    ) -> None:
+        self._mutex, self._recall, self._directory, self._slot_key = mutex, recall, directory, slot_key
+        self._loading = threading.Lock()
         self._read_body, self._load = read_body, load
         self._embedder: Embedder | None = None
         self._file: VectorFile | None = None
@@ -42,55 +54,62 @@ class Dense:
         self._unsaved: list[tuple[bytes, int, NDArray[np.float32]]] = []
         self.problem: MunimentError | None = None
 
-    def query_vector(self, query: str, scopes: Iterable[str]) -> NDArray[np.float32] | None:
-        """Return the query's vector, or None while the scopes have more missing vectors than a question waits for."""
-        if not self._ready():
+    def query_vector(self, query: str, scopes: Sequence[str]) -> NDArray[np.float32] | None:
+        """
+        Return the query's vector, or None while the scopes have more missing vectors than a question waits for.
+
+        The caller does not hold the mutex.
+        """
+        embedder = self._loaded()
+        if embedder is None:
             return None
-        missing = self._missing(scopes)
+        with self._mutex:
+            missing = self._missing(scopes)
         if len(missing) > EMBED_WHILE_ASKED:
             return None
-        self._embed(missing, None)
-        embedder = self._embedder
-        return None if embedder is None else embedder.embed_query(query)
+        self._embed(embedder, missing, None)
+        return embedder.embed_query(query)
 
     def embed_all(self, progress: Progress | None = None) -> int:
-        """Make every missing vector, and return how many were made."""
-        if not self._ready():
+        """Make every missing vector, and return how many were made. The caller does not hold the mutex."""
+        embedder = self._loaded()
+        if embedder is None:
             return 0
-        missing = self._missing(self._recall.partitions)
-        self._embed(missing, progress)
+        with self._mutex:
+            missing = self._missing(self._recall.partitions)
+        self._embed(embedder, missing, progress)
         return len(missing)
 
     def save(self) -> None:
         """Keep the vectors that were made since, sealed. Asking alone never writes."""
-        if self._file is not None:
-            self._file.append(self._unsaved)
-            self._unsaved.clear()
+        with self._mutex:
+            if self._file is not None:
+                self._file.append(self._unsaved)
+                self._unsaved.clear()
 
     def missing_count(self, scopes: Iterable[str]) -> int:
         """Return how many rows of the scopes lack a vector; all of them while no model was loaded."""
-        return len(self._missing(scopes))
+        with self._mutex:
+            return len(self._missing(scopes))
 
     @property
     def model_id(self) -> str | None:
         """The model in use, or None before one was loaded."""
         return None if self._embedder is None else self._embedder.model_id
 
-    def _ready(self) -> bool:
-        if self._embedder is not None:
-            return True
-        if self._load is None or self.problem is not None:
-            return False
-        try:
-            self._embedder = self._load()
-        except MunimentError as error:
-            self.problem = error
-            return False
-        if self._directory is not None:
-            embedder = self._embedder
-            self._file = VectorFile(self._directory, embedder.model_id, embedder.dim, self._slot_key)
-            self._kept = self._file.load()
-        return True
+    def _loaded(self) -> Embedder | None:
+        with self._loading:
+            if self._embedder is None and self._load is not None and self.problem is None:
+                try:
+                    embedder = self._load()
+                except MunimentError as error:
+                    self.problem = error
+                    return None
+                if self._directory is not None:
+                    self._file = VectorFile(self._directory, embedder.model_id, embedder.dim, self._slot_key)
+                    self._kept = self._file.load()
+                self._embedder = embedder
+            return self._embedder
 
     def _missing(self, scopes: Iterable[str]) -> list[_Missing]:
         missing: list[_Missing] = []
@@ -117,20 +136,18 @@ class Dense:
                 partition.vectors.put([row], kept[None, :])
         return rest
 
-    def _embed(self, missing: list[_Missing], progress: Progress | None) -> None:
-        embedder = self._embedder
-        if embedder is None:
-            return
+    def _embed(self, embedder: Embedder, missing: list[_Missing], progress: Progress | None) -> None:
         for start in range(0, len(missing), _AT_ONCE):
             part = missing[start : start + _AT_ONCE]
-            bodies = [self._read_body(partition.places[row]) for partition, row in part]
-            texts = ["" if body is None else indexed_text(body) for body in bodies]
-            vectors = rounded(embedder.embed(texts))
-            records: list[tuple[bytes, int, NDArray[np.float32]]] = []
-            for (partition, row), body, vector in zip(part, bodies, vectors, strict=True):
-                if partition.vectors is not None and body is not None:
+            with self._mutex:
+                bodies = [self._read_body(partition.places[row]) for partition, row in part]
+            vectors = rounded(embedder.embed(["" if body is None else indexed_text(body) for body in bodies]))
+            with self._mutex:
+                for (partition, row), body, vector in zip(part, bodies, vectors, strict=True):
+                    # Forgotten while the model worked: the vector is dropped with the words.
+                    if partition.vectors is None or body is None or row in partition.erased:
+                        continue
                     partition.vectors.put([row], vector[None, :])
-                    records.append((partition.ids[row], partition.slots[row], vector))
-            self._unsaved += records
+                    self._unsaved.append((partition.ids[row], partition.slots[row], vector))
             if progress is not None:
                 progress(min(start + _AT_ONCE, len(missing)), len(missing))

@@ -238,7 +238,9 @@ class Recall:
             partition.facets = part.facets
 
     def _queue(self, event: Event, envelope: MemoryEnvelope) -> None:
-        partition = self.partitions.setdefault(envelope.scope, Partition())
+        partition = self.partitions.get(envelope.scope)
+        if partition is None:
+            partition = self.partitions[envelope.scope] = Partition()
         self._rows[event.header.id] = (envelope.scope, len(partition.ids))
         partition.ids.append(event.header.id)
         partition.seqs.append(event.seq)

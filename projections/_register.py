@@ -8,7 +8,7 @@ which it holds, so that any earlier state can be asked of the same structure by 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, cast
 
 import msgspec
@@ -37,6 +37,7 @@ from muniment.events import (
     Retired,
     Reviewed,
     Revoked,
+    RollbackAccepted,
     SequenceGap,
     Superseded,
     Unlinked,
@@ -63,6 +64,7 @@ from ._state import (
 )
 
 VERSION: Final = 1
+ROLLED_BACK: Final = "forgotten before an older log was put back"
 """Raised whenever the same log would give another register."""
 
 
@@ -70,6 +72,7 @@ class _Saved(msgspec.Struct, array_like=True):
     """A register as it is saved: everything that cannot be derived from the rest."""
 
     seq: int
+    key_epoch: int
     memories: list[Memory]
     links: list[Link]
     commands: list[tuple[str, str, str, Command]]
@@ -92,6 +95,7 @@ class Register:
     def __init__(self, open_body: Callable[[Event], Body | None]) -> None:
         self._open_body = open_body
         self.seq = 0
+        self.key_epoch = 0
         self.memories: dict[bytes, Memory] = {}
         self.rows: dict[str, list[Memory]] = {}
         self.keys: dict[BeliefKey, list[Memory]] = {}
@@ -206,6 +210,7 @@ class Register:
         self._add_fate(envelope.target, event, envelope, FateKind.RETIRED, until=until)
 
     def _forgotten(self, event: Event, envelope: Forgotten) -> None:
+        self.key_epoch = max(self.key_epoch, envelope.key_epoch)
         erasure = Erasure(event.header.id, event.seq, event.recorded_at, envelope.actor, envelope.reason)
         for identity, _ in envelope.targets:
             memory = self.memories.get(identity)
@@ -221,6 +226,21 @@ class Register:
                 decision.erasure = erasure
         if envelope.closed_scope is not None:
             self._close_scope(envelope.closed_scope, event)
+
+    def erase_shredded(self, slots: Collection[int], erasure: Erasure) -> list[bytes]:
+        """Mark the memories whose keys were destroyed by a forget that this log does not hold, and return their ids."""
+        found: list[bytes] = []
+        for memory in self.memories.values():
+            # An erasure without an event is only known from the keys: the event that accepts the log takes its place.
+            if memory.slot in slots and (memory.erasure is None or not memory.erasure.event):
+                memory.erasure = erasure
+                self._touch(memory)
+                found.append(memory.id)
+        return found
+
+    def _rollback_accepted(self, event: Event, envelope: RollbackAccepted) -> None:
+        erasure = Erasure(event.header.id, event.seq, event.recorded_at, envelope.actor, ROLLED_BACK)
+        self.erase_shredded(set(envelope.erased_slots), erasure)
 
     def note_later_erasure(self, event: Event, envelope: Forgotten) -> None:
         """Mark what a forget after this register's end has erased: it is erased at every earlier moment too."""
@@ -491,6 +511,7 @@ class Register:
         """Return the register as bytes, in an order that depends on the log alone."""
         saved = _Saved(
             seq=self.seq,
+            key_epoch=self.key_epoch,
             memories=[m for scope in sorted(self.rows) for m in self.rows[scope]],
             links=self.links,
             commands=sorted((*key, command) for key, command in self.commands.items()),
@@ -512,6 +533,7 @@ class Register:
         """Become what was saved; raises msgspec.MsgspecError when the bytes are something else."""
         saved = _decode(data)
         self.seq = saved.seq
+        self.key_epoch = saved.key_epoch
         for memory in sorted(saved.memories, key=lambda m: m.seq):
             self.rows.setdefault(memory.scope, []).append(memory)
             self._index(memory)
@@ -558,6 +580,7 @@ _HANDLERS: Final[dict[type, Callable[..., None]]] = {
     Retired: Register._retired,
     Reviewed: Register._reviewed,
     Revoked: Register._revoked,
+    RollbackAccepted: Register._rollback_accepted,
     Unlinked: Register._unlinked,
     Unprohibited: Register._unprohibited,
 }

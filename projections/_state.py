@@ -26,7 +26,7 @@ class FateKind(IntEnum):
     RELEASED = 6
 
 
-class Fate(msgspec.Struct, array_like=True, frozen=True):
+class Fate(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One thing that happened: `event` caused it; a retirement ends validity at `until`, a successor is `by`."""
 
     kind: FateKind
@@ -39,7 +39,7 @@ class Fate(msgspec.Struct, array_like=True, frozen=True):
     by: bytes | None = None
 
 
-class Place(msgspec.Struct, array_like=True, frozen=True):
+class Place(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Where an event's bytes lie in the log."""
 
     segment: int
@@ -57,7 +57,7 @@ class Erasure(msgspec.Struct, array_like=True, frozen=True):
     reason: str
 
 
-class Memory(msgspec.Struct, array_like=True):
+class Memory(msgspec.Struct, array_like=True, gc=False):
     """A memory's envelope, its place, and what happened to it since. Words are only in the log."""
 
     id: bytes
@@ -203,7 +203,7 @@ class Request(msgspec.Struct, array_like=True):
     approved: bool = False
 
 
-class EventRow(msgspec.Struct, array_like=True, frozen=True):
+class EventRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One line of the event list: what a timeline shows, without words."""
 
     seq: int

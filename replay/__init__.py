@@ -1,6 +1,7 @@
 """Time travel and maintenance: replay to a moment, verify, explain, trace, diff, rebuild."""
 
+from ._explain import Life, Step, life_of
 from ._past import Leaves, fold
 from ._verify import Report, orphan_bytes, verify_log
 
-__all__ = ["Leaves", "Report", "fold", "orphan_bytes", "verify_log"]
+__all__ = ["Leaves", "Life", "Report", "Step", "fold", "life_of", "orphan_bytes", "verify_log"]

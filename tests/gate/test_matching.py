@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from muniment.events._errors import BadArgument
 from muniment.gate._actions import Action, Argument, Free, Json, OneOf, PathPrefix, Pattern, Range
 from muniment.gate._matching import matches_confirmation, matches_prohibition, matches_wildcards
-from tests.gate.test_actions import literals, names
+
+from .test_actions import literals, names
 
 DELETE_STAGING = Action("bucket.delete", {"bucket": "staging"})
 

@@ -1,0 +1,5 @@
+"""`python -m muniment`: the command line."""
+
+from muniment._cli import main
+
+main()

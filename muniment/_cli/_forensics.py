@@ -1,0 +1,218 @@
+"""Verbs of the investigator: replay, explain, trace, quarantine, release, verify."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from muniment._answers import Record
+from muniment._explaining import DecisionExplanation, MemoryExplanation
+from muniment._operator import Trace
+from muniment._replayed import PastStore
+from muniment._store import Store
+
+from . import _asking
+from ._output import emit_fields, emit_json, emit_receipt, emit_rows, shown
+from ._settings import Settings, common, moment, scoped
+
+_IN_THE_PAST: Final = {str(command.name): command for command in _asking.COMMANDS}
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--to", metavar="T", required=True, help="A time, a sequence number, a decision's id, HEAD~n.")
+@click.option(
+    "--without", metavar="FIELD=V", multiple=True, help="Leave out: origin=web:*, actor=, id=, source=, seq=."
+)
+@click.argument("verb", required=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@scoped
+@click.pass_context
+def replay(context: click.Context, to: str, without: tuple[str, ...], verb: str | None, args: tuple[str, ...]) -> None:
+    """Run any reading verb on the store as it was. Without a verb: how far that past goes, or, with --without, what
+    would differ in the scope.
+
+    \b
+    Example:
+      muniment replay --to 2026-03-01T12:00:00Z recall "when do we launch?" --scope acme
+      muniment replay --to HEAD --without 'origin=web:*' --scope acme
+    """
+    settings = context.ensure_object(Settings)
+    if verb is not None:
+        command = _IN_THE_PAST.get(verb)
+        if command is None:
+            raise click.UsageError(f"`{verb}` does not run in the past; these do: {', '.join(_IN_THE_PAST)}")
+        settings.past_to, settings.without = to, without
+        with command.make_context(verb, list(args), parent=context) as inner:
+            command.invoke(inner)
+        return
+    with settings.open(read_only=True) as store:
+        at = moment(store.head.seq, to)
+        past = store.replay(to=at, without=without)
+        if without:
+            _emit_differences(settings, store.replay(to=at), past)
+        else:
+            emit_fields({"seq": past.seq, "digests": past.digests()}, as_json=settings.json)
+
+
+def _emit_differences(settings: Settings, factual: PastStore, counterfactual: PastStore) -> None:
+    scope = settings.need_scope()
+    was = {r.id: r for r in factual.session(scope=scope, reads=settings.read_scopes()).list(limit=10_000)}
+    would = {r.id: r for r in counterfactual.session(scope=scope, reads=settings.read_scopes()).list(limit=10_000)}
+    rows = [
+        {
+            "id": identity,
+            "was": record.status,
+            "would_be": would[identity].status if identity in would else "absent",
+            "about": record.about,
+            "content": record.content,
+        }
+        for identity, record in was.items()
+        if identity not in would or would[identity].status != record.status
+    ]
+    emit_rows(rows, ("id", "was", "would_be", "about", "content"), as_json=settings.json)
+
+
+@click.command()
+@click.argument("id")
+@common
+@click.pass_obj
+def explain(settings: Settings, id: str) -> None:  # noqa: A002
+    """Tell a memory's life, or decide a decision again on the state just before it.
+
+    \b
+    Example:
+      muniment explain 0661 --store memory
+    """
+    with settings.open(read_only=True) as store:
+        found = store.explain(id)
+        if settings.json:
+            emit_json(found)
+        elif isinstance(found, MemoryExplanation):
+            _tell_life(found)
+        else:
+            _tell_decision(found)
+
+
+def _tell_life(found: MemoryExplanation) -> None:
+    record = found.record
+    click.echo(f"memory {found.id} in {shown(record.scope)}: {record.status}")
+    click.echo(f"content: {shown(record.content)}")
+    for step in found.steps:
+        why = "" if step.reason is None else f": {shown(step.reason)}"
+        by = "" if step.by is None else f", by {step.by}"
+        click.echo(f"{shown(step.recorded_at)} {step.what} by {shown(step.actor)}, event {step.seq}{by}{why}")
+    for decision in found.decisions:
+        verdict = "allowed" if decision.allowed else "denied"
+        click.echo(f"cited by decision {decision.id} of {shown(decision.actor)}: {decision.verdict}; {verdict}")
+    for identity in found.derived:
+        click.echo(f"derived: {identity}")
+    for identity in found.recalled_before:
+        click.echo(f"recalled before: {identity}")
+
+
+def _tell_decision(found: DecisionExplanation) -> None:
+    click.echo(f"decision {found.id} of {shown(found.actor)} in {shown(found.scope)}: {found.outcome}")
+    click.echo(f"action: {shown(found.action)}")
+    for when, decision in (("recorded", found.recorded), ("again", found.again), ("now", found.now)):
+        if decision is not None:
+            verdict = "allowed" if decision.allowed else "denied"
+            click.echo(f"{when}: {verdict} as {decision.use}: {', '.join(decision.reasons)}")
+    if found.policy_changed:
+        click.echo("the policy of today is another than the one it was decided under")
+
+
+@click.command()
+@click.argument("id")
+@common
+@click.pass_obj
+def trace(settings: Settings, id: str) -> None:  # noqa: A002
+    """Print what came of a memory: what derived from it, was written just after recalling it, or was decided on it.
+
+    \b
+    Example:
+      muniment trace 0661 --store memory
+    """
+    with settings.open(read_only=True) as store:
+        found = store.operator().trace(id)
+        if settings.json:
+            emit_json(found)
+        else:
+            emit_rows(_trace_rows(found), ("how", "id", "status", "scope", "content"), as_json=False)
+
+
+def _trace_rows(found: Trace) -> list[dict[str, object]]:
+    sorts = (("derived", found.derived), ("recalled_before", found.recalled_before), ("superseded", found.superseded))
+    rows = [_trace_row(how, record) for how, records in sorts for record in records]
+    rows.extend({"how": "decision", "id": identity} for identity in found.decisions)
+    return rows
+
+
+def _trace_row(how: str, record: Record) -> dict[str, object]:
+    return {
+        "how": how, "id": record.id, "status": record.status, "scope": record.scope, "content": record.content,
+    }  # fmt: skip
+
+
+@click.command()
+@click.argument("ids", nargs=-1)
+@click.option("--from-trace", metavar="ID", help="This memory, and all that derived from it or followed its recall.")
+@click.option("--reason", metavar="TEXT", required=True, help="Why.")
+@common
+@click.pass_obj
+def quarantine(settings: Settings, ids: tuple[str, ...], from_trace: str | None, reason: str) -> None:
+    """Set memories apart in one reversible event: they are neither recalled nor able to support anything.
+
+    \b
+    Example:
+      muniment quarantine --from-trace 0661 --reason "the page was poisoned" --store memory
+    """
+    if bool(ids) == (from_trace is not None):
+        raise click.UsageError("name ids, or --from-trace ID")
+    with settings.open() as store:
+        named = ids if from_trace is None else _traced(store, from_trace)
+        receipt = store.operator().quarantine(named, reason=reason)
+        emit_receipt({**receipt.to_dict(), "ids": list(named)}, as_json=settings.json)
+
+
+def _traced(store: Store, start: str) -> list[str]:
+    operator = store.operator()
+    found = operator.trace(start)
+    records = (operator.get(found.id), *found.derived, *found.recalled_before)
+    return [record.id for record in records if record.status != "erased"]
+
+
+@click.command()
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--reason", metavar="TEXT", required=True, help="Why.")
+@common
+@click.pass_obj
+def release(settings: Settings, ids: tuple[str, ...], reason: str) -> None:
+    """Put quarantined memories back.
+
+    \b
+    Example:
+      muniment release 0661 --reason "the page was fine" --store memory
+    """
+    with settings.open() as store:
+        emit_receipt(store.operator().release(ids, reason=reason), as_json=settings.json)
+
+
+@click.command()
+@common
+@click.pass_context
+def verify(context: click.Context) -> None:
+    """Check every byte of the log, and name the first bad event. Exit code 1: something was found.
+
+    \b
+    Example:
+      muniment verify --store memory
+    """
+    settings = context.ensure_object(Settings)
+    with settings.open(read_only=True) as store:
+        report = store.verify()
+        emit_fields(report, as_json=settings.json)
+    context.exit(0 if report.ok else 1)
+
+
+COMMANDS: Final = (replay, explain, trace, quarantine, release, verify)

@@ -1,0 +1,111 @@
+"""The entry point: verbs by group, and one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import click
+
+from muniment._version import VERSION
+from muniment.events import BadArgument, InvalidInput, MunimentError, Unavailable
+
+from . import _asking, _feeding, _forensics, _remembering, _signing, _upkeep
+from ._output import emit_json, printable, talk
+from ._settings import Settings, common, from_environment
+
+DONE: Final = 0
+FOUND: Final = 1
+COULD_NOT_RUN: Final = 2
+
+
+class MunimentGroup(click.Group):
+    """A group of verbs whose every end is one of three exit codes."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002  # click's signature; a command line is always on its own
+        windows_expand_args: bool = True,  # noqa: ARG002  # as above; there is no Windows
+        **extra: object,
+    ) -> NoReturn:
+        """Run one command line and exit: 0 done, 1 a finding or a refusal, 2 could not run."""
+        given = list(sys.argv[1:] if args is None else args)
+        try:
+            code = self._run(given, prog_name, complete_var, extra)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read our output went away; without this Python complains once more when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = COULD_NOT_RUN
+        sys.exit(code)
+
+    def _run(self, args: list[str], prog_name: str | None, complete_var: str | None, extra: dict[str, object]) -> int:
+        as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
+        try:
+            found: object = super().main(args, prog_name, complete_var, False, **extra)
+        except MunimentError as error:
+            return _report(error, as_json=as_json)
+        except click.Abort:
+            talk("stopped")
+            return COULD_NOT_RUN
+        except click.ClickException as error:
+            error.show()
+            if as_json:
+                emit_json(BadArgument(argument="command line", detail=error.format_message()).to_dict())
+            return COULD_NOT_RUN
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            talk(f"error: {error}")
+            if as_json:
+                emit_json({"error": "unavailable", "message": str(error), "hint": ""})
+            return COULD_NOT_RUN
+        except Exception:
+            # Python would exit with 1, which says that something was found.
+            traceback.print_exc()
+            return COULD_NOT_RUN
+        # Commands return nothing; what arrives here is the code of `context.exit`.
+        return found if isinstance(found, int) else DONE
+
+
+def _report(error: MunimentError, *, as_json: bool) -> int:
+    talk(f"error: {printable(str(error))} [{error.code}]")
+    if error.hint:
+        talk(f"hint: {printable(error.hint)}")
+    if as_json:
+        emit_json(error.to_dict())
+    return COULD_NOT_RUN if isinstance(error, (InvalidInput, Unavailable)) else FOUND
+
+
+@click.group(cls=MunimentGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="muniment")
+@common
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Memory for agents in which a memory is evidence.
+
+    The options below are taken before and after the verb. Exit codes: 0 done, 1 a finding or a refusal, 2 could not
+    run.
+
+    \b
+    Example:
+      muniment init --store memory
+      muniment --store memory --scope acme remember "The launch is on 12 March."
+    """
+    from_environment(context.ensure_object(Settings))
+
+
+for _group in (_remembering, _asking, _signing, _forensics, _feeding, _upkeep):
+    for _command in _group.COMMANDS:
+        cli.add_command(_command)
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    cli.main(prog_name="muniment")

@@ -1,0 +1,214 @@
+"""What every command knows: which store, which scope, who speaks, and how to answer."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+import click
+
+from muniment._points import KnownAt
+from muniment._reading import Reading, Reads, Subtree
+from muniment._session import Session
+from muniment._store import Store, open_store
+from muniment._user import UserSession
+from muniment.events import BadArgument, RankTooLow, SignatureInvalid, StoreMissing
+from muniment.gate import KeyFile
+
+Decorated = TypeVar("Decorated", bound=Callable[..., object])
+CLI_ACTOR: Final = "agent:cli"
+_BACK: Final = re.compile(r"HEAD(?:~(\d{1,12}))?\Z")
+
+
+class Settings:
+    """The options that are taken before and after the verb; the later one counts."""
+
+    def __init__(self) -> None:
+        self.store: str | None = None
+        self.scope: str | None = None
+        self.json = False
+        self.model: str | None = None
+        self.policy: str | None = None
+        self.reads: tuple[str, ...] = ()
+        self.reads_below: tuple[str, ...] = ()
+        self.past_to: KnownAt | None = None
+        self.without: tuple[str, ...] = ()
+
+    def path(self) -> Path:
+        """Return the store's directory."""
+        if not self.store:
+            raise click.UsageError("no store: give --store PATH, or set MUNIMENT_STORE")
+        return Path(self.store)
+
+    def need_scope(self) -> str:
+        """Return the scope; there is no default, so that nothing is written where nobody meant it."""
+        if not self.scope:
+            raise click.UsageError("no scope: give --scope S, or set MUNIMENT_SCOPE")
+        return self.scope
+
+    def read_scopes(self) -> Reads:
+        """Return the scopes to read beside the session's own."""
+        return (*self.reads, *(Subtree(scope) for scope in self.reads_below))
+
+    @contextmanager
+    def open(self, *, read_only: bool = False, create: bool = False) -> Generator[Store, None, None]:
+        """Open the store for one command."""
+        if self.past_to is not None and not read_only:
+            raise click.UsageError("a past cannot be written to")
+        try:
+            store = open_store(self.path(), create=create, read_only=read_only, policy=self.policy, model=self.model)
+        except StoreMissing as error:
+            if self.store == os.environ.get("MUNIMENT_STORE"):
+                raise StoreMissing(hint=f"MUNIMENT_STORE says so; {error.hint}", **error.facts) from error
+            raise
+        with store:
+            yield store
+
+    @contextmanager
+    def reading(self, actor: str = CLI_ACTOR) -> Generator[tuple[int, Reading], None, None]:
+        """
+        Open the store so that nothing of it can change, and read one scope, now or in the past of `replay --to`.
+
+        Gives the sequence number of that present, which `HEAD` means, and the session.
+        """
+        scope = self.need_scope()
+        with self.open(read_only=True) as store:
+            if self.past_to is None:
+                yield store.head.seq, store.session(scope=scope, actor=actor, reads=self.read_scopes())
+            else:
+                past = store.replay(to=moment(store.head.seq, self.past_to), without=self.without)
+                yield past.seq, past.session(scope=scope, actor=actor, reads=self.read_scopes())
+
+    @contextmanager
+    def speaking(
+        self, key: str | None, principal: str | None, origin: str | None = None, *, read_only: bool = False
+    ) -> Generator[tuple[Store, Session], None, None]:
+        """Open the store for writing as `agent:cli`, or as a user by their key; `origin` lowers that."""
+        scope = self.need_scope()
+        signer = signer_for(key, principal)
+        with self.open(read_only=read_only) as store:
+            if signer is None or principal is None:
+                session = store.session(scope=scope, actor=CLI_ACTOR, reads=self.read_scopes())
+            else:
+                session = store.user_session(scope=scope, principal=principal, signer=signer, reads=self.read_scopes())
+            yield store, session if origin is None else session.via(origin)
+
+    @contextmanager
+    def as_user(self, key: str | None, principal: str | None) -> Generator[tuple[Store, UserSession], None, None]:
+        """Open the store for what only a person may do, by signature."""
+        if key is None and principal is None:
+            raise RankTooLow(actual="agent", verb="sign", needed="user", hint="add --key FILE --as user:NAME")
+        with self.speaking(key, principal) as (store, session):
+            if not isinstance(session, UserSession):
+                raise AssertionError("a key gave no user's session")
+            yield store, session
+
+
+def signer_for(key: str | None, principal: str | None) -> KeyFile | None:
+    """Return the key that speaks for the principal; None when neither is named."""
+    if key is None and principal is None:
+        return None
+    if key is None:
+        # Whoever can type `--as user` can be anybody: here only a signature makes a user.
+        raise SignatureInvalid(detail=f"`{principal}` speaks here only by signature", hint="add --key FILE")
+    if principal is None:
+        raise click.UsageError("--key needs --as user:NAME: whom the key speaks for")
+    return open_key(key)
+
+
+def open_key(path: str) -> KeyFile:
+    """Open a key file, asking on a terminal for the passphrase that it may need."""
+    try:
+        return KeyFile(path)
+    except BadArgument as error:
+        if error.facts.get("argument") != "passphrase" or not sys.stdin.isatty():
+            raise
+    return KeyFile(path, passphrase=click.prompt("Passphrase", hide_input=True, err=True))
+
+
+def moment(head: int, given: KnownAt) -> KnownAt:
+    """Return a moment as the library takes it: digits are a sequence number, `HEAD~n` is n events ago."""
+    if not isinstance(given, str):
+        return given
+    text = given.strip()
+    if match := _BACK.match(text):
+        return max(0, head - int(match[1] or 0))
+    # Longer ones are ids, or no number that a log has.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
+
+
+def moment_or_none(head: int, given: str | None) -> KnownAt | None:
+    """Return a moment that may be left out."""
+    return None if given is None else moment(head, given)
+
+
+def full_id(reading: Reading, prefix: str) -> str:
+    """Return the whole id of a memory that the session sees."""
+    return reading.get(prefix).id
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def _keep(context: click.Context, param: click.Parameter, value: object) -> object:
+    settings = context.ensure_object(Settings)
+    if param.name and value not in (None, False, ()):
+        setattr(settings, param.name, value)
+    return value
+
+
+def common(command: Decorated) -> Decorated:
+    """Give a command the options that are taken before and after the verb."""
+    for option in (
+        click.option("--policy", metavar="FILE", expose_value=False, callback=_keep, help="The host's policy (TOML)."),
+        click.option(
+            "--model", metavar="PATH", expose_value=False, callback=_keep, help="Embedding model; `none`: words only."
+        ),
+        click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="Answer in JSON."),
+        click.option("--scope", metavar="S", expose_value=False, callback=_keep, help="The scope [MUNIMENT_SCOPE]."),
+        click.option("--store", metavar="PATH", expose_value=False, callback=_keep, help="The store [MUNIMENT_STORE]."),
+    ):
+        command = option(command)
+    return command
+
+
+def from_environment(settings: Settings) -> None:
+    """Fill in what the environment says where no option did."""
+    environment = os.environ
+    settings.store = settings.store or environment.get("MUNIMENT_STORE")
+    settings.scope = settings.scope or environment.get("MUNIMENT_SCOPE")
+    settings.model = settings.model or environment.get("MUNIMENT_MODEL")
+    settings.policy = settings.policy or environment.get("MUNIMENT_POLICY")
+
+
+def scoped(command: Decorated) -> Decorated:
+    """Give a command the common options and those that add scopes to read."""
+    for option in (
+        click.option(
+            "--reads-below", metavar="S", multiple=True, expose_value=False, callback=_keep,
+            help="Read this scope too, and all below it.",
+        ),
+        click.option(
+            "--reads", metavar="S", multiple=True, expose_value=False, callback=_keep,
+            help="Read exactly this scope too.",
+        ),
+    ):  # fmt: skip
+        command = option(command)
+    return common(command)
+
+
+def signed(command: Decorated) -> Decorated:
+    """Give a command `--key` and `--as`."""
+    command = click.option("--as", "principal", metavar="user:NAME", help="Whom the key speaks for.")(command)
+    return click.option("--key", metavar="FILE", help="Speak as a user, by this key.")(command)
+
+
+def points(command: Decorated) -> Decorated:
+    """Give a command both times."""
+    command = click.option("--known-at", metavar="T", help="As known then: a time, a sequence number, HEAD~n.")(command)
+    return click.option("--valid-at", metavar="T", help="As it held then.")(command)

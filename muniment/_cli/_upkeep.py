@@ -1,0 +1,126 @@
+"""Verbs of the operator: rebuild-projections, stats, export, completion."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+import click
+from click.shell_completion import get_completion_class
+
+from muniment._store import Store
+from muniment.events import BadArgument
+
+from ._output import emit_fields, emit_json, progress_of, talk
+from ._settings import Settings, common
+
+
+@click.command("rebuild-projections")
+@click.option("--check", is_flag=True, help="Compare with what a fold of the log gives, and change nothing.")
+@click.option("--no-embed", is_flag=True, help="Leave vectors that are missing for later.")
+@common
+@click.pass_context
+def rebuild_projections(context: click.Context, check: bool, no_embed: bool) -> None:
+    """Drop the projections and fold the log again. Exit code 1: they differed.
+
+    A progress bar on a terminal; JSON lines otherwise, for cron and timers.
+
+    \b
+    Example:
+      muniment rebuild-projections --check --store memory
+    """
+    settings = context.ensure_object(Settings)
+    as_json = settings.json or not sys.stdout.isatty()
+    if check:
+        with settings.open(read_only=True) as store:
+            report = _compare(store)
+        emit_fields(report, as_json=as_json)
+        context.exit(0 if report["ok"] else 1)
+    with settings.open() as store, progress_of("embed") as moved:
+        rebuilt = store.rebuild(embed=not no_embed, progress=lambda done, total: moved("embed", done, total))
+    emit_fields(rebuilt, as_json=as_json)
+    context.exit(0 if rebuilt.ok else 1)
+
+
+def _compare(store: Store) -> dict[str, object]:
+    live = store.digests()
+    # Applied by this process and no later: other writers may go on.
+    seq = store.head.seq
+    folded = store.replay(to=seq).digests()
+    return {"ok": live == folded, "events": seq, "live": live, "folded": folded}
+
+
+@click.command()
+@common
+@click.pass_obj
+def stats(settings: Settings) -> None:
+    """Print counts and sizes.
+
+    \b
+    Example:
+      muniment stats --store memory --json
+    """
+    with settings.open(read_only=True) as store:
+        emit_fields(store.stats(), as_json=settings.json)
+
+
+@click.command("accept-rollback")
+@click.option("--reason", required=True, help="Why the older log was put back; kept in the log.")
+@common
+@click.pass_obj
+def accept_rollback(settings: Settings, reason: str) -> None:
+    """Go on with an older copy of the log that was put back. What was erased since stays erased, and refused.
+
+    \b
+    Example:
+      muniment accept-rollback --reason "restored after the disk failed" --store memory
+    """
+    with settings.open() as store:
+        emit_fields(store.operator().accept_rollback(reason=reason), as_json=settings.json)
+
+
+@click.command()
+@click.option("--out", metavar="FILE", help="Write to a new file that only its owner can read.")
+@common
+@click.pass_obj
+def export(settings: Settings, out: str | None) -> None:
+    """Write a scope's memories as JSON lines, a header first. In clear: a later forget does not reach it.
+
+    \b
+    Example:
+      muniment export --scope acme --out acme.jsonl
+    """
+    scope = settings.need_scope()
+    with settings.open(read_only=True) as store:
+        if out is None:
+            count = store.export(scope, sys.stdout)
+        else:
+            try:
+                handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise BadArgument(argument="out", detail=f"`{out}` cannot be made: {error.strerror}") from error
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                count = store.export(scope, file)
+            if settings.json:
+                emit_json({"path": out, "scope": scope, "memories": count})
+    talk(f"{count} memories")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes a shell complete muniment's verbs and options.
+
+    \b
+    Example:
+      muniment completion bash > ~/.local/share/bash-completion/completions/muniment
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(kind(context.find_root().command, {}, "muniment", "_MUNIMENT_COMPLETE").source())
+
+
+COMMANDS: Final = (accept_rollback, rebuild_projections, stats, export, completion)

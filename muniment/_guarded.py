@@ -1,0 +1,106 @@
+"""The guard in front of a function: it decides on the arguments of the call that is actually made."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ParamSpec, TypeVar, cast
+
+from muniment.events import ActionDenied, BadArgument
+from muniment.gate import Action, Argument
+
+from ._answers import Decision
+from ._session import Session
+from ._store import Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Evidence = Sequence[str] | Callable[[], Sequence[str]]
+
+
+def guarded(
+    by: Session | Store,
+    action: str,
+    *,
+    scope: str | None = None,
+    actor: str | None = None,
+    use: str | None = None,
+    evidence: Evidence = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """
+    Return a decorator that asks the guard before each call, with every argument of the call by its name.
+
+    `by` is the acting agent's session, or a store together with `scope` and `actor`. A default that the call leaves
+    out is an argument like any other. A call that is not allowed raises before the function runs.
+
+    Raises:
+        ActionDenied: with the decision's reasons, and what a user can sign, in its facts.
+        BadValue: an argument cannot be stated exactly, so nobody could have confirmed it.
+    """
+    session = _session(by, scope, actor)
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        def check(*args: P.args, **kwargs: P.kwargs) -> None:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            cited = evidence() if callable(evidence) else evidence
+            decision = session.decide(Action(action, _arguments(bound)), use=use, evidence=cited)
+            if not decision.allowed:
+                raise _denial(action, decision)
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def call_later(*args: P.args, **kwargs: P.kwargs) -> object:
+                await asyncio.to_thread(check, *args, **kwargs)
+                return await cast("Awaitable[object]", function(*args, **kwargs))
+
+            return cast("Callable[P, R]", call_later)
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            check(*args, **kwargs)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def _session(by: Session | Store, scope: str | None, actor: str | None) -> Session:
+    if isinstance(by, Session):
+        if scope is not None or actor is not None:
+            raise BadArgument(argument="scope", detail="a session has its own scope and actor")
+        return by
+    if scope is None or actor is None:
+        raise BadArgument(argument="scope", detail="with a store, `scope` and `actor` say whose act it is")
+    return by.session(scope=scope, actor=actor)
+
+
+def _arguments(bound: inspect.BoundArguments) -> dict[str, Argument]:
+    found: dict[str, object] = {}
+    for name, parameter in bound.signature.parameters.items():
+        value = cast("object", bound.arguments[name])
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            found.update(cast("dict[str, object]", value))
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            found[name] = list(cast("tuple[object, ...]", value))
+        else:
+            found[name] = value
+    # What is not JSON, `Action` refuses; a constraint among them, the guard denies.
+    return cast("dict[str, Argument]", found)
+
+
+def _denial(action: str, decision: Decision) -> ActionDenied:
+    return ActionDenied(
+        action=action,
+        reasons=", ".join(decision.reasons),
+        decision=decision.id,
+        request=decision.request,
+        needed=list(decision.needed),
+        hint="show the request to the user: `muniment confirm REQUEST`",
+    )

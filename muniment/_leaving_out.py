@@ -1,0 +1,47 @@
+"""What a counterfactual leaves out: `origin=web:*`, `actor=agent:x`, `id=...`, `seq=10..20`, `source=...`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from muniment.events import BadArgument, Event, MemoryEnvelope, format_id
+from muniment.replay import Leaves
+
+
+def leaves_of(without: Sequence[str], source_key: Callable[[str], bytes]) -> Leaves:
+    """
+    Return what tells whether an event is left out; one that any of the specifications names is.
+
+    Raises:
+        BadArgument: a specification names no field that can be left out by.
+    """
+    tests = [_leave_out(spec, source_key) for spec in without]
+    return lambda event: any(test(event) for test in tests)
+
+
+def _leave_out(spec: str, source_key: Callable[[str], bytes]) -> Leaves:
+    field, separator, wanted = spec.partition("=")
+    if not separator or not wanted:
+        raise BadArgument(argument="without", detail=f"expected FIELD=VALUE, got `{spec}`")
+    if field == "seq":
+        first, dots, last = wanted.partition("..")
+        if not first.isdigit() or (dots and not last.isdigit()):
+            raise BadArgument(argument="without", detail=f"expected seq=N or seq=N..M, got `{spec}`")
+        low, high = int(first), int(last if dots else first)
+        return lambda event: low <= event.seq <= high
+    if field == "id":
+        return lambda event: format_id(event.header.id).startswith(wanted)
+    if field == "source":
+        key = source_key(wanted)
+        return lambda event: isinstance(event.envelope, MemoryEnvelope) and event.envelope.source_key == key
+    if field in ("origin", "actor"):
+        prefix = wanted.removesuffix("*")
+
+        def by_name(event: Event) -> bool:
+            said = str(getattr(event.envelope, field, ""))
+            return isinstance(event.envelope, MemoryEnvelope) and (
+                said.startswith(prefix) if prefix != wanted else said == wanted
+            )
+
+        return by_name
+    raise BadArgument(argument="without", detail=f"expected origin, actor, id, source or seq, got `{field}`")

@@ -1,0 +1,244 @@
+"""
+The same engine for asyncio: every method of a store and of its sessions, awaited.
+
+Calls run in threads. Cancelling an `await` abandons the answer and never splits an append: what was begun is finished.
+
+    async with await muniment.aio.open("memory/", create=True) as store:
+        mem = store.session(scope="acme/apollo", actor="agent:planner")
+        await mem.remember("The launch is on 12 March.")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Concatenate, Generic, ParamSpec, TypeVar
+
+from muniment.gate import Policy, Signer
+
+from ._operator import Operator
+from ._reading import Reads
+from ._replayed import PastSession, PastStore
+from ._session import Session
+from ._store import Store, open_store
+from ._user import UserSession
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Inner = TypeVar("Inner")
+Inner_co = TypeVar("Inner_co", covariant=True)
+
+
+class _Mirror(Generic[Inner_co]):
+    """Something synchronous, and the threads in which it is asked."""
+
+    def __init__(self, inner: Inner_co) -> None:
+        self._inner = inner
+
+    @property
+    def sync(self) -> Inner_co:
+        """The synchronous object behind this one; both may be used at once."""
+        return self._inner
+
+
+def _mirror(
+    method: Callable[Concatenate[Inner, P], R],
+) -> Callable[Concatenate[_Mirror[Inner], P], Awaitable[R]]:
+    async def call(self: _Mirror[Inner], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        work = asyncio.get_running_loop().run_in_executor(None, functools.partial(method, self.sync, *args, **kwargs))
+        # Shielded: a cancelled caller must not leave half of an append behind, nor one that nobody waits to finish.
+        return await asyncio.shield(work)
+
+    functools.update_wrapper(call, method)
+    return call
+
+
+class AsyncSession(_Mirror[Session]):
+    """A session whose methods are awaited; see `Session`."""
+
+    recall = _mirror(Session.recall)
+    context = _mirror(Session.context)
+    beliefs = _mirror(Session.beliefs)
+    get = _mirror(Session.get)
+    history = _mirror(Session.history)
+    list = _mirror(Session.list)
+    links = _mirror(Session.links)
+    diff = _mirror(Session.diff)
+    briefing = _mirror(Session.briefing)
+    remember = _mirror(Session.remember)
+    remember_many = _mirror(Session.remember_many)
+    supersede = _mirror(Session.supersede)
+    retire = _mirror(Session.retire)
+    link = _mirror(Session.link)
+    unlink = _mirror(Session.unlink)
+    forget = _mirror(Session.forget)
+    decide = _mirror(Session.decide)
+
+    @property
+    def scope(self) -> str:
+        """The scope that this session writes to and reads."""
+        return self.sync.scope
+
+    @property
+    def actor(self) -> str:
+        """Who speaks."""
+        return self.sync.actor
+
+    @property
+    def origin(self) -> str:
+        """Where what it says comes from."""
+        return self.sync.origin
+
+    def via(self, origin: str) -> AsyncSession:
+        """Return the same session for something that reached it from elsewhere."""
+        return AsyncSession(self.sync.via(origin))
+
+
+class AsyncUserSession(_Mirror[UserSession]):
+    """A user's session whose methods are awaited; see `UserSession`. `session` has what every session has."""
+
+    confirm = _mirror(UserSession.confirm)
+    confirm_request = _mirror(UserSession.confirm_request)
+    sign_request = _mirror(UserSession.sign_request)
+    prohibit = _mirror(UserSession.prohibit)
+    revoke = _mirror(UserSession.revoke)
+    unprohibit = _mirror(UserSession.unprohibit)
+    review = _mirror(UserSession.review)
+    lift = _mirror(UserSession.lift)
+    pending = _mirror(UserSession.pending)
+    forget_value = _mirror(UserSession.forget_value)
+    forget_scope = _mirror(UserSession.forget_scope)
+    recall = _mirror(UserSession.recall)
+    context = _mirror(UserSession.context)
+    beliefs = _mirror(UserSession.beliefs)
+    get = _mirror(UserSession.get)
+    history = _mirror(UserSession.history)
+    list = _mirror(UserSession.list)
+    links = _mirror(UserSession.links)
+    diff = _mirror(UserSession.diff)
+    briefing = _mirror(UserSession.briefing)
+    remember = _mirror(UserSession.remember)
+    remember_many = _mirror(UserSession.remember_many)
+    supersede = _mirror(UserSession.supersede)
+    retire = _mirror(UserSession.retire)
+    link = _mirror(UserSession.link)
+    unlink = _mirror(UserSession.unlink)
+    forget = _mirror(UserSession.forget)
+    decide = _mirror(UserSession.decide)
+
+
+class AsyncOperator(_Mirror[Operator]):
+    """The operator's handle, awaited; see `Operator`."""
+
+    quarantine = _mirror(Operator.quarantine)
+    release = _mirror(Operator.release)
+    get = _mirror(Operator.get)
+    trace = _mirror(Operator.trace)
+    forget = _mirror(Operator.forget)
+    full_id = _mirror(Operator.full_id)
+    prohibitions = _mirror(Operator.prohibitions)
+    accept_rollback = _mirror(Operator.accept_rollback)
+    tombstones = _mirror(Operator.tombstones)
+    requests = _mirror(Operator.requests)
+
+
+class AsyncPastSession(_Mirror[PastSession]):
+    """A session of the past, awaited; see `PastSession`."""
+
+    recall = _mirror(PastSession.recall)
+    context = _mirror(PastSession.context)
+    beliefs = _mirror(PastSession.beliefs)
+    get = _mirror(PastSession.get)
+    history = _mirror(PastSession.history)
+    list = _mirror(PastSession.list)
+    links = _mirror(PastSession.links)
+    diff = _mirror(PastSession.diff)
+    briefing = _mirror(PastSession.briefing)
+    decide = _mirror(PastSession.decide)
+
+
+class AsyncPastStore(_Mirror[PastStore]):
+    """A store as it was, awaited; see `PastStore`."""
+
+    digests = _mirror(PastStore.digests)
+
+    def session(self, *, scope: str, actor: str = "agent:replay", reads: Reads = ()) -> AsyncPastSession:
+        """Return a session that reads the scope as it was."""
+        return AsyncPastSession(self.sync.session(scope=scope, actor=actor, reads=reads))
+
+
+class AsyncStore(_Mirror[Store]):
+    """A store whose methods are awaited; see `Store`."""
+
+    enroll = _mirror(Store.enroll)
+    submit = _mirror(Store.submit)
+    verify = _mirror(Store.verify)
+    rebuild = _mirror(Store.rebuild)
+    embed = _mirror(Store.embed)
+    digests = _mirror(Store.digests)
+    stats = _mirror(Store.stats)
+    close = _mirror(Store.close)
+    explain = _mirror(Store.explain)
+    export = _mirror(Store.export)
+    import_file = _mirror(Store.import_file)
+
+    async def __aenter__(self) -> AsyncStore:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def session(self, *, scope: str, actor: str = "user", origin: str | None = None, reads: Reads = ()) -> AsyncSession:
+        """Return a session for one speaker."""
+        return AsyncSession(self.sync.session(scope=scope, actor=actor, origin=origin, reads=reads))
+
+    def user_session(
+        self, *, scope: str, principal: str, signer: Signer | None = None, reads: Reads = ()
+    ) -> AsyncUserSession:
+        """Return a session in which a person speaks."""
+        return AsyncUserSession(self.sync.user_session(scope=scope, principal=principal, signer=signer, reads=reads))
+
+    def operator(self) -> AsyncOperator:
+        """Return the operator's handle."""
+        return AsyncOperator(self.sync.operator())
+
+    async def replay(self, *, to: str | int, without: tuple[str, ...] = ()) -> AsyncPastStore:
+        """Return the store as it was."""
+        past = await asyncio.shield(
+            asyncio.get_running_loop().run_in_executor(
+                None, functools.partial(self.sync.replay, to=to, without=without)
+            )
+        )
+        return AsyncPastStore(past)
+
+
+async def open(  # noqa: A001  # the same name as `muniment.open`
+    path: str | Path,
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    policy: Policy | str | Path | None = None,
+    model: str | Path | None = None,
+    secrets: str = "refuse",
+) -> AsyncStore:
+    """Open a store; see `muniment.open`."""
+    work = functools.partial(
+        open_store, path, create=create, read_only=read_only, policy=policy, model=model, secrets=secrets
+    )
+    return AsyncStore(await asyncio.get_running_loop().run_in_executor(None, work))
+
+
+__all__ = [
+    "AsyncOperator",
+    "AsyncPastSession",
+    "AsyncPastStore",
+    "AsyncSession",
+    "AsyncStore",
+    "AsyncUserSession",
+    "open",
+]

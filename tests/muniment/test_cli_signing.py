@@ -1,0 +1,160 @@
+"""What a person signs, and how the command line makes sure that it is a person."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .shell import Shell, opened_shell
+
+CALL = ("email.send", "--arg", "to=ann@example.org", "--arg-json", "n=5")
+AGENT = ("--actor", "agent:planner")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return opened_shell(tmp_path)
+
+
+def test_a_denied_decision_s_request_is_signed_and_then_allows_once(shell: Shell) -> None:
+    denied = shell.row("decide", *CALL, *AGENT, code=1)
+    shown = shell.run("confirm", str(denied["request"]), "--yes", *shell.as_ann)
+    assert 'email.send(n=5, to="ann@example.org")' in shown.stderr
+
+    allowed = shell.row("decide", *CALL, *AGENT)
+    assert shown.stdout.strip() == allowed["confirmation"]
+    assert not shell.row("decide", *CALL, *AGENT, code=1)["allowed"]
+
+
+def test_a_statement_can_be_signed_without_the_store_and_submitted_elsewhere(shell: Shell) -> None:
+    denied = shell.row("decide", *CALL, *AGENT, code=1)
+    store = shell.environment.pop("MUNIMENT_STORE")
+    line = shell.run("confirm", "-", "--sign-only", "--yes", *shell.as_ann, stdin=str(denied["request"])).stdout
+    shell.environment["MUNIMENT_STORE"] = store
+
+    first = shell.row("submit", "-", stdin=line)
+    assert (False, True) == (first["repeated"], shell.row("submit", line.strip())["repeated"])
+    assert shell.row("decide", *CALL, *AGENT)["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "allowed"),
+    [
+        (("--arg", "x=5"), False),
+        (("--arg-json", "x=5"), True),
+        (("--arg-range", "x=1..9"), True),
+        (("--arg-range", "x=..4"), False),
+        (("--arg-one-of", "x=[4, 5]"), True),
+        (("--arg-free", "x"), False),
+    ],
+)
+def test_a_confirmation_binds_its_arguments(shell: Shell, constraint: tuple[str, str], allowed: bool) -> None:
+    """A free argument authorises no destructive action, and an unknown name is one."""
+    shell.run("confirm", "--action", "do.it", *constraint, "--agent", "agent:planner", "--yes", *shell.as_ann)
+
+    decided = shell.row("decide", "do.it", "--arg-json", "x=5", *AGENT, code=0 if allowed else 1)
+    assert allowed is decided["allowed"]
+
+
+def test_a_confirmation_can_be_revoked_by_a_prefix_of_its_id(shell: Shell) -> None:
+    signed = shell.row("confirm", "--action", "do.it", "--agent", "agent:planner", "--yes", *shell.as_ann)
+    shell.run("revoke", str(signed["id"])[:20], "--reason", "no", *shell.as_ann)
+
+    assert not shell.row("decide", "do.it", *AGENT, code=1)["allowed"]
+
+
+def test_a_prohibition_vetoes_until_it_is_lifted(shell: Shell) -> None:
+    shell.run("confirm", "--action", "db.drop_all", "--agent", "agent:planner", "--yes", *shell.as_ann)
+    shell.run("prohibit", "db.drop*", "--reason", "never", *shell.as_ann)
+    assert ["prohibited"] == shell.row("decide", "db.drop_all", *AGENT, code=1)["reasons"]
+
+    (veto,) = shell.rows("prohibit")
+    shell.run("unprohibit", str(veto["id"]), "--reason", "planned", *shell.as_ann)
+    assert shell.row("decide", "db.drop_all", *AGENT, "--dry-run")["allowed"]
+
+
+def test_nothing_is_signed_unasked_without_a_terminal(shell: Shell) -> None:
+    shell.run("confirm", "--action", "do.it", "--agent", "agent:planner", *shell.as_ann, code=2)
+
+    assert 0 == shell.row("stats")["confirmations"]
+
+
+def test_keygen_neither_overwrites_nor_puts_a_key_into_a_store(shell: Shell) -> None:
+    shell.run("keygen", str(shell.key), code=2)
+    shell.run("keygen", str(shell.store / "keys" / "ann.key"), code=2)
+
+    assert 0o600 == shell.key.stat().st_mode & 0o777
+
+
+# --- on a terminal ----------------------------------------------------------------------------------------------------
+
+
+def _on_a_terminal(shell: Shell, *args: str, typed: str) -> tuple[int, str]:
+    """Run a command on a terminal of its own, type a line once it asks, and return its exit code and what it showed."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "muniment", *args]
+    environment = {**os.environ, **shell.environment}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown, answered = b"", False
+    while select.select([ours], [], [], 60)[0]:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:
+            break  # the terminal's other end was closed
+        shown += part
+        if not answered and shown.rstrip().endswith((b":", b"]:")) and b"\n" in shown:
+            os.write(ours, typed.encode() + b"\n")
+            answered = True
+        if not part:
+            break
+    os.close(ours)
+    return process.wait(60), shown.decode()
+
+
+def _enrol(shell: Shell, typed: str) -> tuple[int, str]:
+    return _on_a_terminal(shell, "enroll", "user:bob", "--key", str(shell.key), "--for", "acme", typed=typed)
+
+
+def test_enrolling_on_a_terminal_takes_the_person_s_word(shell: Shell) -> None:
+    code, shown = _enrol(shell, "user:bob")
+
+    assert 0 == code, shown
+    shell.remember("I am Bob.", "--key", str(shell.key), "--as", "user:bob")
+
+
+def test_enrolling_stops_when_another_name_is_typed(shell: Shell) -> None:
+    code, shown = _enrol(shell, "yes")
+
+    assert (1, True) == (code, "enrol_denied" in shown)
+
+
+def test_i07_a_program_cannot_enroll(shell: Shell) -> None:
+    refused = shell.row("enroll", "user:eve", "--key", str(shell.key), "--for", "acme", stdin="user:eve\n", code=1)
+
+    assert "enrol_denied" == refused["error"]
+
+
+def test_a_person_is_asked_before_signing(shell: Shell) -> None:
+    args = ("confirm", "--action", "do.it", "--agent", "agent:planner", *shell.as_ann)
+    assert 1 == _on_a_terminal(shell, *args, typed="n")[0]
+    assert 0 == shell.row("stats")["confirmations"]
+
+    assert 0 == _on_a_terminal(shell, *args, typed="y")[0]
+    assert 1 == shell.row("stats")["confirmations"]
+
+
+def test_tables_are_for_terminals_and_colour_for_those_that_want_it(shell: Shell) -> None:
+    shell.remember("The sky is [bold]blue[/bold].")
+    shell.environment |= {"NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}
+    code, shown = _on_a_terminal(shell, "list", typed="")
+
+    assert 0 == code
+    assert "[bold]blue[/bold]" in shown
+    assert "\x1b[3" not in shown

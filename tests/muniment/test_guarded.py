@@ -1,0 +1,82 @@
+"""The guard in front of a function."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import muniment
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> muniment.Store:
+    return muniment.open(tmp_path / "store", create=True, model="none")
+
+
+def _user(store: muniment.Store, tmp_path: Path) -> muniment.UserSession:
+    key = muniment.KeyFile.create(tmp_path / "keys" / "user.key")
+    store.enroll("user:ann", key.public_key, scopes=("acme",))
+    return store.user_session(scope="acme/apollo", principal="user:ann", signer=key)
+
+
+def test_a_guarded_function_does_not_run_without_a_confirmation(store: muniment.Store) -> None:
+    sent: list[str] = []
+
+    @muniment.guarded(store, "email.send", scope="acme/apollo", actor="agent:planner")
+    def send(to: str, subject: str = "hello") -> None:
+        sent.append(to)
+
+    with pytest.raises(muniment.Refused, match="no_confirmation") as refused:
+        send("ann@example.org")
+
+    assert [] == sent
+    assert "action_denied" == refused.value.code
+    assert str(refused.value.facts["request"]).startswith("muniment-request")
+
+
+def test_a_guarded_function_is_decided_on_the_arguments_of_the_call_defaults_included(
+    store: muniment.Store, tmp_path: Path
+) -> None:
+    user = _user(store, tmp_path)
+    sent: list[tuple[str, str]] = []
+
+    @muniment.guarded(store, "email.send", scope="acme/apollo", actor="agent:planner")
+    def send(to: str, subject: str = "hello") -> str:
+        sent.append((to, subject))
+        return "sent"
+
+    user.confirm(muniment.Action("email.send", {"to": "ann@example.org", "subject": "hello"}), agent="agent:planner")
+    with pytest.raises(muniment.Refused):
+        send("ann@example.org", "another subject")
+    assert "sent" == send("ann@example.org")
+    with pytest.raises(muniment.Refused, match="confirmation_spent"):
+        send("ann@example.org")
+
+    assert [("ann@example.org", "hello")] == sent
+
+
+def test_a_constraint_passed_as_an_argument_never_matches(store: muniment.Store, tmp_path: Path) -> None:
+    user = _user(store, tmp_path)
+    user.confirm(muniment.Action("email.send", {"to": muniment.Free()}), agent="agent:planner")
+    policy = muniment.Policy(actions={"email.send": muniment.Use.EXTERNAL_ACTION})
+    store.close()
+    again = muniment.open(tmp_path / "store", model="none", policy=policy)
+
+    @muniment.guarded(again, "email.send", scope="acme/apollo", actor="agent:planner")
+    def send(to: object) -> str:
+        return "sent"
+
+    with pytest.raises(muniment.Refused, match="action_not_literal"):
+        send(muniment.Free())
+    assert "sent" == send("anybody@example.org")
+
+
+def test_a_coroutine_function_is_guarded_too(store: muniment.Store) -> None:
+    @muniment.guarded(store, "email.send", scope="acme/apollo", actor="agent:planner")
+    async def send(to: str) -> str:
+        return "sent"
+
+    with pytest.raises(muniment.Refused, match="no_confirmation"):
+        asyncio.run(send("ann@example.org"))
