@@ -12,10 +12,11 @@ import pytest
 
 from eval._erasure_kill import KillingDisk
 from eval._erasure_open import read_keys
+from muniment import KeyFile
 from muniment.events import Disk, DiskFull, find_store
 from muniment.events._log import Log
 
-from .stores import AGENT, RARE, SCOPE, SECRET, create_store, open_store, readable
+from .stores import AGENT, RARE, SCOPE, SECRET, ann, create_store, open_store, readable
 
 _ROOT_SLOT = 4096
 
@@ -182,3 +183,31 @@ def _bytes_after_head(path: Path) -> int:
         return log.bytes_after_head()
     finally:
         log.close()
+
+
+def test_keys_of_a_torn_commit_are_not_taken_for_an_older_log(path: Path, tmp_path: Path) -> None:
+    """They too move the key epoch past the log's last forget; the tombstones of a forgotten scope are gone by then."""
+    key = KeyFile(path.with_suffix(".userkey"))
+    with open_store(path) as store:
+        agent = store.session(scope=SCOPE, actor=AGENT)
+        agent.forget(agent.remember("first").id, reason="asked")
+        agent.remember("second")
+        ann(store, key).forget_scope(reason="the customer left")
+    for at in range(1, 30):
+        torn = tmp_path / f"torn-{at}"
+        shutil.copytree(path, torn)
+        killed_at(torn, at, remember_elsewhere)
+        if _bytes_after_head(torn):
+            break
+    assert _bytes_after_head(torn)
+
+    open_store(torn)._engine.door.settle()
+
+    with open_store(torn) as store:
+        assert 0 == store.stats()["rolled_back"]
+        store.session(scope="acme/other", actor=AGENT).remember("goes on")
+
+
+def remember_elsewhere(path: Path, disk: Disk) -> None:
+    """Write in another scope."""
+    open_store(path, disk).session(scope="acme/other", actor=AGENT).remember("of no concern")
