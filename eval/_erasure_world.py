@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from muniment import Action, KeyFile, Store, UserSession
-from muniment._importers import Turn, open_transcript
+from muniment._importing import import_file
 
 SCOPE: Final = "acme/apollo"
 LEAVING: Final = "acme/leaving"
@@ -161,13 +161,13 @@ class World:
         file = self._outside / "transcript.jsonl"
         lines = [json.dumps({"role": "user", "content": content}) for _, content in said]
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        turns = [turn for turn in open_transcript(file).turns() if isinstance(turn, Turn)]
-        importer = self.store.session(scope=SCOPE, actor="import:transcript")
-        receipts = importer.remember_many(
-            [{"content": turn.text, "kind": "chat", "source": f"{turn.conversation}/{turn.position}"} for turn in turns]
-        )
-        for receipt, (words, content) in zip(receipts, said, strict=True):
-            yield Told("import", SCOPE, receipt.id, content, words)
+        report = import_file(self.store, file, scope=SCOPE, embed=False)
+        if report.written != number:
+            raise AssertionError(f"imported {report.written} of {number} turns")
+        records = self.store.session(scope=SCOPE, actor=AGENT).list(kinds=("chat",), limit=10_000)
+        for words, _ in said:
+            (record,) = [r for r in records if r.content is not None and words[0] in r.content]
+            yield Told("import", SCOPE, record.id, record.content or "", words)
 
     def _tell_decision(self, number: int) -> Iterator[Told]:
         agent = self.store.session(scope=SCOPE, actor=AGENT)

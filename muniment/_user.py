@@ -52,7 +52,7 @@ from muniment.gate import (
     sign,
     words_draft,
 )
-from muniment.projections import LATEST
+from muniment.projections import LATEST, Memory
 
 from ._answers import ErasureReceipt, Receipt, Record
 from ._deciding import ConfirmationRequest, parse_request
@@ -225,7 +225,8 @@ class UserSession(Session):
                 raise ScopeUnknown(scope=self.scope)
             rows = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
             if dry_run:
-                return dry_receipt(Erasing(asked=tuple(rows), derived=(), elsewhere=()), self.scope, self.actor, words)
+                erasing = Erasing(asked=tuple(rows), derived=(), elsewhere=self._derived_elsewhere(rows))
+                return dry_receipt(erasing, self.scope, self.actor, words)
 
             def plan(at: Moment) -> Draft:
                 live = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
@@ -233,7 +234,7 @@ class UserSession(Session):
                     engine.deeds.check_may_forget(self._speaker, memory)
                 self._check_vetoes_may_go()
                 engine.deeds.check_reason(words, live)
-                left = [m.id for m in engine.state.register.descendants([m.id for m in live]) if m.scope != self.scope]
+                left = [memory.id for memory in self._derived_elsewhere(live)]
                 fields = self._envelope()
                 fields["scope"] = STORE_SCOPE
                 slots = engine.slots_of_scope(self.scope)
@@ -248,6 +249,10 @@ class UserSession(Session):
             receipt = erasure_receipt(engine.state, event.header.id, self.scope, forgotten=forgotten)
             asked = tuple(format_id(memory.id) for memory in rows)
             return msgspec.structs.replace(receipt, scope=self.scope, reason=words, asked=asked)
+
+    def _derived_elsewhere(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
+        found = self._engine.state.register.descendants([memory.id for memory in memories])
+        return tuple(m for m in found if m.scope != self.scope and m.erasure is None)
 
     def _check_vetoes_may_go(self) -> None:
         # A veto reaches the scopes below, which stay open: to drop it with its scope is loosening, and is signed.

@@ -288,3 +288,12 @@ def test_what_derives_from_it_in_another_scope_is_left_and_named(path: Path, key
         agent = store.session(scope=SCOPE, actor=AGENT)
         planned = agent.forget(first.id, reason="asked", dry_run=True)
         assert (far.id,) == planned.elsewhere == agent.forget(first.id, reason="asked").elsewhere
+
+
+def test_what_derives_from_a_forgotten_scope_elsewhere_is_left_and_named(path: Path, key: KeyFile) -> None:
+    with open_store(path) as store:
+        first = store.session(scope=SCOPE, actor=AGENT).remember(SECRET)
+        far = store.session(scope="acme/zeus", actor=AGENT, reads=(SCOPE,)).remember("sum", derived_from=[first.id])
+
+        planned = ann(store, key).forget_scope(reason="the customer left", dry_run=True)
+        assert (far.id,) == planned.elsewhere == ann(store, key).forget_scope(reason="the customer left").elsewhere
