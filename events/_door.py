@@ -146,7 +146,6 @@ class Door:
                 self._take_over()
             while not ticket.done:
                 self._commit_group()
-                self._finish_erasures()
 
     def _commit_group(self) -> None:
         now = max(self._clock(), self._log.head.recorded_at + 1)
@@ -204,23 +203,22 @@ class Door:
         self._log.complete()
         for batch in self._reader.read_new():
             self._show(batch)
-        # Before the torn tail: destroying its keys moves the epoch, by which an unfinished erasure is told.
         self._finish_erasures()
-        if self._log.damage is None and (size := self._log.bytes_after_head()):
-            self._shred_torn(size)
-        torn = self._log.recover()
+        torn = self._log.recover(self._condemn_torn)
         if torn is not None:
             self.torn.append(torn)
 
-    def _shred_torn(self, size: int) -> None:
-        # Nobody was told of a torn commit, so nobody can ask for it to be forgotten: its keys go now, and before its
-        # bytes are set aside, since after a crash in between nothing would remember to. Its headers may be what is
-        # missing, so every slot goes that a commit of that size could have taken; they are taken in order.
+    def _condemn_torn(self, named: frozenset[int]) -> None:
+        # Its headers may be what is missing, or be read from the wrong place: slots are taken in order, so every one
+        # goes that a commit of that size could have taken, and none that has no key yet.
         first = self._first_free_slot()
-        most = 2 * (1 + size // EVENT_HEADER.size)
+        most = 2 * (1 + self._log.bytes_after_head() // EVENT_HEADER.size)
         self._keys.reload()
-        if slots := range(first, min(first + most, self._keys.capacity)):
-            self._keys.shred(slots)
+        taken = named.union(range(first, first + most))
+        live = {slot for slot in taken if slot < self._keys.capacity} - self._keys.shredded
+        if live:
+            self._keys.shred(live)
+            self._sealer.forget_ciphers()
 
     def _show(self, batch: Batch) -> None:
         for follower in self._followers:
@@ -232,6 +230,8 @@ class Door:
     def _commit(self, group: Sequence[_Ticket], drafts: list[Draft], now: int) -> None:
         try:
             batch = self._write(drafts, now) if any(ticket.planned for ticket in group) else None
+            # Before anyone is told: whoever asked for a forget may be another thread than this one.
+            self._finish_erasures()
         except BaseException as error:
             for ticket in group:
                 ticket.fail(error)

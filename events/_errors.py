@@ -29,6 +29,7 @@ __all__ = [
     "Conflict",
     "Corrupt",
     "DerivedRecords",
+    "DiskFailed",
     "DiskFull",
     "EnrolDenied",
     "InvalidInput",
@@ -404,6 +405,14 @@ class DiskFull(Unavailable):
     code = "disk_full"
     template = "no space left while writing {what}"
     hint = "free some space and repeat the call; nothing acknowledged was lost"
+
+
+class DiskFailed(Unavailable):
+    """The device reported an error; what was not acknowledged was taken back."""
+
+    code = "disk_failed"
+    template = "the disk failed while writing {what}: {detail}"
+    hint = "check the disk; nothing acknowledged was lost, and `muniment verify` says what can still be read"
 
 
 class WriterPoisoned(Unavailable):

@@ -31,7 +31,7 @@ from typing import Final
 import msgspec
 from blake3 import blake3
 
-from ._disk import Disk
+from ._disk import Disk, typed
 from ._errors import KeyMissing
 from ._seal import KEY_BYTES, NONCE_BYTES, TAG_BYTES, open_blob, seal_blob
 
@@ -328,12 +328,13 @@ class KeyTree:
         return open_blob(ref.key, data[:NONCE_BYTES], data[NONCE_BYTES:], _page_context(number))
 
     def _write_root_slot(self, slot: int, epoch: int, root: bytes) -> None:
-        fd = os.open(self._root_path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            self._disk.overwrite(fd, _format_root(epoch, root), slot * _ROOT_SLOT_BYTES)
-            self._disk.sync(fd)
-        finally:
-            os.close(fd)
+        with typed(self._root_path, "root.key"):
+            fd = os.open(self._root_path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                self._disk.overwrite(fd, _format_root(epoch, root), slot * _ROOT_SLOT_BYTES)
+                self._disk.sync(fd)
+            finally:
+                os.close(fd)
 
 
 def _format_root(epoch: int, root: bytes) -> bytes:

@@ -19,8 +19,8 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ._codec import EVENT_HEADER, EVENT_VERSION, NO_COMMITMENT, NO_SLOT, EventHeader
-from ._errors import KeyMissing
+from ._codec import EVENT_HEADER, EVENT_VERSION, FORMAT, NO_COMMITMENT, NO_SLOT, EventHeader
+from ._errors import KeyMissing, StoreNewer
 from ._model import BODIES, ENVELOPES, Body, Draft, Envelope, EventType, WordsBody
 
 KEY_BYTES: Final = 32
@@ -148,7 +148,10 @@ class Sealer:
             plain = kept[0].decrypt(header.nonce, sealed, _ENVELOPE_DOMAIN + self._log_id + event[:_HEADER_BYTES])
         except InvalidTag as error:
             raise _unfit(slot) from error
-        return _ENVELOPE_DECODERS[header.type].decode(_unpad(plain))
+        decoder = _ENVELOPE_DECODERS.get(header.type)
+        if decoder is None:
+            raise StoreNewer(actual=f"{FORMAT} with event type {header.type}", known=f"{FORMAT}")
+        return decoder.decode(_unpad(plain))
 
     def open_body(self, header: EventHeader, event: bytes) -> Body | None:
         """

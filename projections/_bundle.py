@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import cast
+from typing import Final, cast
 
 from muniment.events import (
     Batch,
@@ -22,6 +22,9 @@ from ._recall import Recall
 from ._register import ROLLED_BACK, Register
 from ._state import LATEST, Erasure, Memory, Place
 from ._tombstones import Tombstones
+
+# A quarantined record among them: reading the poisoned page again must not undo its quarantine.
+_STANDING: Final = frozenset({*LIVE, Status.DISPUTED, Status.PENDING, Status.QUARANTINED})
 
 
 class Projections:
@@ -108,6 +111,6 @@ class Projections:
                 wanted.source_key,
                 wanted.many,
             )
-            if same and self.standing(memory, valid_at=valid_at).status in (*LIVE, Status.DISPUTED, Status.PENDING):
+            if same and self.standing(memory, valid_at=valid_at).status in _STANDING:
                 return memory
         return None
