@@ -245,25 +245,26 @@ class Engine:
                     self.save()
             finally:
                 self._closed = True
-                self.log.close()
-                self.lock.close()
-                self.keys.close()
+                self._release()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""
         with self.mutex:
             self._closed = True
-            self.log.close()
-            self.lock.close()
-            self.keys.close()
+            self._release()
 
     def rebuild(self) -> None:
         """Drop what is in memory and on disk of the projections, and fold the log again."""
         self.dense.save()
         for path in self.files.projections.glob("*.snap"):
             path.unlink()
-        self.log.close()
+        self._release()
         self._open()
+
+    def _release(self) -> None:
+        self.log.close()
+        self.lock.close()
+        self.keys.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -272,6 +273,5 @@ class Engine:
             # After a fork both processes would share one file position and one idea of the lock.
             self.mutex = threading.RLock()
             self._pid = os.getpid()
-            self.log.close()
-            self.lock.close()
+            self._release()
             self._open()

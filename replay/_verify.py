@@ -83,7 +83,8 @@ def check_seals(path: Path, start: Head, until: int) -> Seals:
     """Open every seal from a head up to a sequence number, in whatever process this is."""
     files = find_store(path)
     keys = KeyTree(files.root_key, files.keys, Disk())
-    log = Log(files.log, files.store_id, Disk(), lock=WriterLock(files.lock, files.log), read_only=True)
+    lock = WriterLock(files.lock, files.log)
+    log = Log(files.log, files.store_id, Disk(), lock=lock, read_only=True)
     reader = Reader(log, Sealer(files.store_id, keys))
     findings: list[str] = []
     erased = 0
@@ -102,6 +103,7 @@ def check_seals(path: Path, start: Head, until: int) -> Seals:
         findings.append(f"event {reader.head.seq}: {error}")
     finally:
         log.close()
+        lock.close()
         keys.close()
     return Seals(tuple(findings), erased)
 

@@ -211,3 +211,17 @@ def test_keys_of_a_torn_commit_are_not_taken_for_an_older_log(path: Path, tmp_pa
 def remember_elsewhere(path: Path, disk: Disk) -> None:
     """Write in another scope."""
     open_store(path, disk).session(scope="acme/other", actor=AGENT).remember("of no concern")
+
+
+def test_a_closed_store_holds_no_file_open(path: Path) -> None:
+    """A file that somebody holds open keeps its bytes on the device after it was removed, and its disk mounted."""
+    with open_store(path) as store:
+        agent = store.session(scope=SCOPE, actor=AGENT)
+        receipt = agent.remember(SECRET)
+        for _ in range(2):
+            agent.forget(receipt.id, reason="asked", command_id="c1")
+        store.verify()
+        store.rebuild()
+
+    targets = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert [] == [target for target in targets if path in target.parents]
