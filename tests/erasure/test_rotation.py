@@ -169,6 +169,28 @@ def test_what_a_torn_commit_leaves_can_never_be_read(path: Path, tmp_path: Path)
             break
 
 
+def test_a_torn_commit_whose_headers_are_missing_can_never_be_read(path: Path, tmp_path: Path) -> None:
+    """The sector in which it says what is in it was not written, those with its events were."""
+    with open_store(path) as store:
+        store.session(scope=SCOPE, actor=AGENT).remember("of no concern")
+    (segment,) = (path / "log").glob("*.seg")
+    offset = segment.stat().st_size
+    with open_store(path) as store:
+        store.session(scope=SCOPE, actor=AGENT).remember_many([{"content": f"{SECRET} {n}"} for n in range(9)])
+        torn = tmp_path / "torn"
+        shutil.copytree(path, torn)
+    with (torn / "log" / segment.name).open("r+b") as file:
+        file.seek(offset)
+        file.write(bytes(1024 - offset % 512))
+    shutil.rmtree(torn / "projections")
+    (torn / "projections").mkdir()
+
+    remember_other(torn)
+
+    assert list((torn / "log").glob("*.torn-*"))
+    assert [] == readable(torn, RARE)
+
+
 def remember_other(path: Path) -> None:
     """Write enough for every slot that the torn commit took to be taken again, were it free."""
     with open_store(path) as store:
