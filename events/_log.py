@@ -46,49 +46,14 @@ from ._codec import (
 from ._disk import Disk, raise_typed
 from ._errors import LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
+from ._positions import Head, LocatedFrame, Location
 from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
 _SUFFIX: Final = ".seg"
 _RECORDED_AT: Final = struct.Struct(">q")
 _RECORDED_AT_OFFSET: Final = 12
-
-
-class Head(msgspec.Struct, frozen=True, array_like=True):
-    """
-    A place in the log that commits to everything before it, and where to read on.
-
-    `seq` and `chain` are the last event's; `segment` is the first sequence number of its segment, `offset` the end of
-    its frame there. `recorded_at` is the last record time, `next_slot` the first key slot that no event names.
-    """
-
-    log_id: bytes
-    seq: int
-    chain: bytes
-    segment: int
-    offset: int
-    recorded_at: int
-    next_slot: int
-
-
-class Location(NamedTuple):
-    """Where an event's bytes lie."""
-
-    segment: int
-    offset: int
-    length: int
-
-
-class LocatedFrame(NamedTuple):
-    """A frame, the segment and offset at which it begins."""
-
-    frame: Frame
-    segment: int
-    offset: int
-
-    def location(self, index: int) -> Location:
-        """Return where the frame's event number `index` lies."""
-        return Location(self.segment, self.offset + self.frame.offsets[index], len(self.frame.events[index]))
+_SEQ: Final = slice(4, 12)
 
 
 class TornTail(NamedTuple):
@@ -168,6 +133,8 @@ class Log:
         Stops at the end, at an unfinished frame, and at damage, which it leaves in `damage`.
         """
         self.damage = None
+        if self.head == self.start and not self._continues(self.head.segment):
+            return
         while True:
             data = self._rest_of_segment()
             at = 0
@@ -186,6 +153,11 @@ class Log:
     def read_at(self, where: Location) -> bytes:
         """Return an event's bytes; they were checked when it was first read."""
         return os.pread(self._fd(where.segment), where.length, where.offset)
+
+    def corrupt_at(self, where: Location, raw: bytes, detail: str) -> LogCorrupt:
+        """Return the error that names an event whose bytes are not those that were written."""
+        seq = int.from_bytes(raw[_SEQ], "big")
+        return LogCorrupt(seq=seq, segment=self._path(where.segment).name, offset=where.offset, detail=detail)
 
     def is_behind(self) -> bool:
         """Tell, by two system calls, whether there are bytes after the head."""
@@ -338,17 +310,22 @@ class Log:
         head = self.head
         if not self._has_next_segment():
             return False
+        if not self._continues(head.seq + 1):
+            return False
+        self._move_to_segment(head.seq + 1)
+        return True
+
+    def _continues(self, first_seq: int) -> bool:
+        head = self.head
+        header = os.pread(self._fd(first_seq), SEGMENT_HEADER_BYTES, 0)
         try:
-            log_id, first_seq, before = parse_segment_header(
-                self._path(head.seq + 1).read_bytes()[:SEGMENT_HEADER_BYTES]
-            )
+            found = parse_segment_header(header)
         except Damaged as error:
             self.damage = self._corrupt(str(error))
             return False
-        if (log_id, first_seq, before) != (self._log_id, head.seq + 1, head.chain):
-            self.damage = self._corrupt("the next segment does not continue this one")
+        if found != (self._log_id, head.seq + 1, head.chain):
+            self.damage = self._corrupt("the segment does not continue what stands before it")
             return False
-        self._move_to_segment(head.seq + 1)
         return True
 
     def _roll(self) -> None:

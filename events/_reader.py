@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from ._codec import Digest, EventHeader, parse_event_header
-from ._log import Head, LocatedFrame, Location, Log
+from ._codec import Damaged, Digest, EventHeader, parse_event_header
+from ._log import Log
 from ._model import Body, Envelope
+from ._positions import Head, LocatedFrame, Location
 from ._seal import Sealer
 
 
@@ -63,19 +64,38 @@ class Reader:
             yield self.open_frame(located)
 
     def open_frame(self, located: LocatedFrame) -> Batch:
-        """Return a frame with its envelopes opened; the log's head must stand at its end."""
+        """
+        Return a frame with its envelopes opened; the log's head must stand at its end.
+
+        Raises:
+            LogCorrupt: an envelope is not what was sealed. KeyMissing: its key is not there, and no forget explains it.
+        """
         events: list[Event] = []
         for index, raw in enumerate(located.frame.events):
-            header = parse_event_header(raw)
-            envelope = self._sealer.open_envelope(header, raw)
+            try:
+                header = parse_event_header(raw)
+                envelope = self._sealer.open_envelope(header, raw)
+            except Damaged as error:
+                raise self.log.corrupt_at(located.location(index), raw, str(error)) from error
             events.append(Event(header, envelope, located.location(index), located.frame.chain[index], raw))
         return Batch(events, self.log.head)
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
-        return self._sealer.open_body(event.header, event.raw)
+        try:
+            return self._sealer.open_body(event.header, event.raw)
+        except Damaged as error:
+            raise self.log.corrupt_at(event.where, event.raw, str(error)) from error
 
     def read_body(self, where: Location) -> Body | None:
-        """Return the body of an event by its place; None when it has none, or its key was destroyed."""
+        """
+        Return the body of an event by its place; None when it has none, or its key was destroyed.
+
+        Raises:
+            LogCorrupt: the bytes there are no longer those that were read first, perhaps by another process, long ago.
+        """
         raw = self.log.read_at(where)
-        return self._sealer.open_body(parse_event_header(raw), raw)
+        try:
+            return self._sealer.open_body(parse_event_header(raw), raw)
+        except Damaged as error:
+            raise self.log.corrupt_at(where, raw, str(error)) from error

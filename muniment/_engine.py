@@ -41,7 +41,7 @@ from muniment.events import (
     wall_clock,
 )
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
-from muniment.projections import Dense, Embedder, Place, Projections, location
+from muniment.projections import Dense, Embedder, Graph, Place, Projections, location
 
 from ._snapshots import load_snapshots, save_snapshots
 
@@ -98,6 +98,7 @@ class Engine:
             mutex=self.mutex,
             read_only=options.read_only,
         )
+        self.graph = Graph(self.state)
         self.values = ValueKeys(self.keys.value_secret)
         scanner = StructuredScanner(options.exempt_secrets)
         self.preparer = Preparer(self.values, scanner, mask_secrets=options.mask_secrets)
@@ -246,6 +247,8 @@ class Engine:
             finally:
                 self._closed = True
                 self._release()
+        # Without the mutex: whoever holds the graph's lock may be waiting for it.
+        self.graph.close()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""

@@ -27,12 +27,13 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import check_choice, check_list
-from muniment.projections import FAR_FUTURE, LIVE, Dense, Memory, Projections, fuse
+from muniment.projections import FAR_FUTURE, LIVE, Dense, Graph, Memory, Projections, fuse
 
 from ._answers import BeliefView, Briefing, Change, Hit, LinkView, Record
 from ._context import Context, assemble
 from ._diff import changes
 from ._points import KnownAt, Point, point
+from ._sql import Table, run_sql
 from ._views import Views
 
 DEFAULT_STATUS: Final = ("active", "conditional")
@@ -66,6 +67,9 @@ class Source(Protocol):
 
     @property
     def values(self) -> ValueKeys: ...
+
+    @property
+    def graph(self) -> Graph: ...
 
     def now(self) -> int: ...
 
@@ -326,6 +330,22 @@ class Reading:
             self._source.refresh()
             at = self._point(valid_at, known_at)
             return self._links(self._find(id, at.known), depth, at)
+
+    def sql(self, query: str, *, valid_at: Instant | None = None, known_at: KnownAt | None = None) -> Table:
+        """
+        Return (columns, rows) of one SELECT over the views `memories`, `beliefs`, `links`, `events`, `decisions` and
+        `tombstones`, which hold this session's scopes and no other. Instants are in UTC.
+
+        Raises:
+            BadArgument: it is not one SELECT, uses a function that it may not, or cannot be run.
+            QueryTooLarge: it takes more than ten seconds, 1 GB of memory, or 100 000 rows.
+        """
+        return run_sql(
+            self._source,
+            self._mutex,
+            query,
+            lambda: (self._point(valid_at, known_at), frozenset(self._scopes())),
+        )
 
     def diff(self, since: KnownAt, until: KnownAt | None = None) -> List[Change]:
         """Return what changed between two moments: added, revised, retired, forgotten."""

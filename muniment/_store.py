@@ -46,7 +46,7 @@ from muniment.gate import (
     rank_of,
 )
 from muniment.projections import Dense, Embedder, load_embedder, packaged_embedder
-from muniment.replay import fold, orphan_bytes, verify_log
+from muniment.replay import fold, follow_erasures, orphan_bytes, verify_log
 
 from ._answers import RebuildReport, Receipt, Verification
 from ._engine import Engine, Options
@@ -56,10 +56,11 @@ from ._finding import find_id
 from ._importing import ImportOptions, ImportReport, import_file
 from ._leaving_out import leaves_of
 from ._operator import Operator
-from ._points import KnownAt, known_seq
+from ._points import KnownAt, Point, known_seq
 from ._reading import Reads, check_reads
 from ._replayed import Past, PastStore
 from ._session import Session
+from ._sql import Table, run_sql
 from ._submit import Submitter
 from ._user import UserSession, check_principal, check_user, user_handle
 from ._version import VERSION
@@ -264,11 +265,28 @@ class Store:
             self._engine.options.load_embedder,
         )
         guard = Guard(state, self._engine.options.policy)
+
+        def follow() -> None:
+            # A key that another process destroyed may still be in this one's memory.
+            self._engine.keys.reload()
+            follow_erasures(reader, state)
+
         past = Past(
             state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
-            store=self._engine.files.store_id, mutex=mutex,
+            store=self._engine.files.store_id, mutex=mutex, follow=follow,
         )  # fmt: skip
         return PastStore(past)
+
+    def sql(self, query: str, *, to: KnownAt | None = None) -> Table:
+        """
+        Return (columns, rows) of one SELECT over every scope, now or as it was; see `Session.sql`.
+
+        It is the operator's view: what an agent may ask goes through its session.
+        """
+        if to is not None:
+            return self.replay(to=to).sql(query)
+        engine = self._engine
+        return run_sql(engine, engine.mutex, query, lambda: (Point(engine.now(), engine.head.seq), None))
 
     def _moment(self, to: KnownAt) -> tuple[int | None, int | None, int]:
         register = self._engine.state.register

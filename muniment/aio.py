@@ -67,6 +67,7 @@ class AsyncSession(_Mirror[Session]):
     list = _mirror(Session.list)
     links = _mirror(Session.links)
     diff = _mirror(Session.diff)
+    sql = _mirror(Session.sql)
     briefing = _mirror(Session.briefing)
     remember = _mirror(Session.remember)
     remember_many = _mirror(Session.remember_many)
@@ -119,6 +120,7 @@ class AsyncUserSession(_Mirror[UserSession]):
     list = _mirror(UserSession.list)
     links = _mirror(UserSession.links)
     diff = _mirror(UserSession.diff)
+    sql = _mirror(UserSession.sql)
     briefing = _mirror(UserSession.briefing)
     remember = _mirror(UserSession.remember)
     remember_many = _mirror(UserSession.remember_many)
@@ -156,6 +158,7 @@ class AsyncPastSession(_Mirror[PastSession]):
     list = _mirror(PastSession.list)
     links = _mirror(PastSession.links)
     diff = _mirror(PastSession.diff)
+    sql = _mirror(PastSession.sql)
     briefing = _mirror(PastSession.briefing)
     decide = _mirror(PastSession.decide)
 
@@ -164,6 +167,7 @@ class AsyncPastStore(_Mirror[PastStore]):
     """A store as it was, awaited; see `PastStore`."""
 
     digests = _mirror(PastStore.digests)
+    sql = _mirror(PastStore.sql)
 
     def session(self, *, scope: str, actor: str = "agent:replay", reads: Reads = ()) -> AsyncPastSession:
         """Return a session that reads the scope as it was."""
@@ -179,6 +183,7 @@ class AsyncStore(_Mirror[Store]):
     rebuild = _mirror(Store.rebuild)
     embed = _mirror(Store.embed)
     digests = _mirror(Store.digests)
+    sql = _mirror(Store.sql)
     stats = _mirror(Store.stats)
     close = _mirror(Store.close)
     explain = _mirror(Store.explain)

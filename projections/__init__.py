@@ -6,6 +6,8 @@ from ._bundle import Projections
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
+from ._graph import Graph
+from ._graph_rows import Row, Scopes
 from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
 from ._register import Register
 from ._state import (
@@ -53,6 +55,7 @@ __all__ = [
     "Fate",
     "FateKind",
     "Fused",
+    "Graph",
     "Link",
     "Mask",
     "Memory",
@@ -62,6 +65,8 @@ __all__ = [
     "Recall",
     "Register",
     "Request",
+    "Row",
+    "Scopes",
     "Standing",
     "Tombstone",
     "Tombstones",

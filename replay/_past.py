@@ -29,12 +29,22 @@ def fold(
     for batch in reader.read_new():
         past = past or _is_past(batch, until, recorded_until)
         if past:
-            for event in batch.events:
-                if isinstance(event.envelope, Forgotten):
-                    state.erase_later(event, event.envelope)
+            _erase_later(batch, state)
             continue
         state.apply(batch if leave_out is None else _without(batch, leave_out))
     return state
+
+
+def follow_erasures(reader: Reader, state: Projections) -> None:
+    """Mark what was erased since the reader's position; a past changes in nothing else."""
+    for batch in reader.read_new():
+        _erase_later(batch, state)
+
+
+def _erase_later(batch: Batch, state: Projections) -> None:
+    for event in batch.events:
+        if isinstance(event.envelope, Forgotten):
+            state.erase_later(event, event.envelope)
 
 
 def _is_past(batch: Batch, until: int | None, recorded_until: int | None) -> bool:

@@ -99,7 +99,7 @@ def check_seals(path: Path, start: Head, until: int) -> Seals:
                     erased += reader.open_body(event) is None
             if batch.head.seq >= until:
                 break
-    except KeyMissing as error:
+    except (KeyMissing, LogCorrupt) as error:
         findings.append(f"event {reader.head.seq}: {error}")
     finally:
         log.close()
