@@ -42,11 +42,12 @@ def plant(directory: Path) -> None:
         for name, pack in compressors().items()
     ]
     _write(directory / "there", b"".join(os.urandom(37) + data for data in [*plain, *blocks]))
-    _write(directory / "removed", os.urandom(99) + _key("removed") + os.urandom(4000))
-    (directory / "removed").unlink()
     _write(directory / "secret", _key("renamed").ljust(8192, b"\0"))
     _write(directory / ".secret.new", os.urandom(32).ljust(8192, b"\0"))
     (directory / ".secret.new").replace(directory / "secret")
+    # Last, and long: what is written next may be given the blocks of a file that was just removed.
+    _write(directory / "removed", b"".join(os.urandom(4000) + _key("removed") for _ in range(500)))
+    (directory / "removed").unlink()
 
 
 def missed(hits: list[Hit], *, raw: bool) -> list[str]:

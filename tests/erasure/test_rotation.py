@@ -215,8 +215,9 @@ def test_keys_of_a_torn_commit_are_not_taken_for_an_older_log(path: Path, tmp_pa
         agent.forget(agent.remember("first").id, reason="asked")
         agent.remember("second")
         ann(store, key).forget_scope(reason="the customer left")
+    torn = tmp_path / "torn"
     for at in range(1, 30):
-        torn = tmp_path / f"torn-{at}"
+        shutil.rmtree(torn, ignore_errors=True)
         shutil.copytree(path, torn)
         killed_at(torn, at, remember_elsewhere)
         if _bytes_after_head(torn):
