@@ -17,10 +17,11 @@ from blake3 import blake3
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from muniment.events import KEY_BYTES, Disk, KeyTree, Log, MunimentError, find_store, open_blob
+from muniment.events import KEY_BYTES, Disk, KeyTree, Log, MunimentError, ProjectionStale, find_store, open_blob
 from muniment.events._codec import EVENT_HEADER, NO_SLOT, EventHeader, parse_event_header
 from muniment.events._keys import SLOTS_PER_PAGE
-from muniment.events._seal import NONCE_BYTES, commitment
+from muniment.events._seal import commitment
+from muniment.projections import SealedSections
 
 _VECTOR_HEAD = 8 + 2 + 32
 _VECTOR_PREFIX = 16 + 4 + 12
@@ -123,12 +124,14 @@ def _torn(store: Path, keys: KeysOnDisk) -> Iterator[Opened]:
 
 
 def _chunks(store: Path, keys: KeysOnDisk) -> Iterator[Opened]:
-    for path in sorted((store / "projections").iterdir()):
-        data = path.read_bytes()
+    for path in sorted((store / "projections").glob("*.snap")):
         for name, key in keys.chunks.items():
-            plain = open_blob(key, data[:NONCE_BYTES], data[NONCE_BYTES:], name.encode())
-            if plain is not None:
-                yield Opened(f"{path.name}:{name}", plain)
+            try:
+                sections = SealedSections(path, key)
+            except ProjectionStale:
+                continue  # another key's file
+            for section in sections._directory:
+                yield Opened(f"{path.name}:{name}:{section}", sections.between(section, 0, path.stat().st_size))
 
 
 def _vectors(store: Path, keys: KeysOnDisk) -> Iterator[Opened]:
