@@ -21,6 +21,7 @@ from typing import TypeAlias
 import msgspec
 
 import muniment
+from muniment.events import VerifierKey, format_verifier_key
 
 from ._forger import Resealer, Segment, read_log, rechain, splice, write_segment
 from ._harness import Result
@@ -76,11 +77,12 @@ class Victim:
         shutil.rmtree(self.path)
         shutil.copytree(self.intact, self.path)
 
-    def verify(self, *, anchored: bool) -> muniment.Verification | muniment.MunimentError:
+    def verify(self, *, anchored: bool, keyed: bool = False) -> muniment.Verification | muniment.MunimentError:
         """Return what verification says of the store as it lies there, or the error that opening it raises."""
         try:
             with muniment.open(self.path, model="none", read_only=True) as store:
-                return store.verify(self.anchor if anchored else None)
+                key = format_verifier_key(VerifierKey(store.origin, self.key.public_key)) if keyed else None
+                return store.verify(self.anchor if anchored else None, key=key)
         except muniment.MunimentError as error:
             return error
 
@@ -209,26 +211,26 @@ def _events(victim: Victim, store: str) -> Row:
 
 def _truncations(victim: Victim, store: str) -> Row:
     """The last segment cut inside a frame: what a crash leaves, so it is reported as an unfinished commit or a cut."""
-    row = Row(f"cut inside the last frame ({store})", "own checkpoints")
+    row = Row(f"cut inside the last frame ({store})", "signed checkpoints in the store")
     last = victim.segments[-1]
     whole = last.path.read_bytes()
     first = victim.events - len(last.events[-1]) + 1
     step = 1 if len(last.frames[-1]) < 2_000 else 50
     for size in range(len(whole) - len(last.frames[-1]) + 1, len(whole), step):
         last.path.write_bytes(whole[:size])
-        _judge(row, victim.verify(anchored=False), first, victim.events)
+        _judge(row, victim.verify(anchored=False, keyed=True), first, victim.events)
     last.path.write_bytes(whole)
     return row
 
 
 def _cut_segments(victim: Victim, store: str) -> Row:
-    row = Row(f"segment removed or emptied ({store})", "chain, own checkpoints")
+    row = Row(f"segment removed or emptied ({store})", "chain, signed checkpoints in the store")
     seq = 1
     for segment in victim.segments:
         segment.path.unlink()
-        _judge(row, victim.verify(anchored=False), seq, seq)
+        _judge(row, victim.verify(anchored=False, keyed=True), seq, seq)
         segment.path.write_bytes(b"")
-        _judge(row, victim.verify(anchored=False), seq, seq)
+        _judge(row, victim.verify(anchored=False, keyed=True), seq, seq)
         victim.restore()
         seq += sum(map(len, segment.events))
     return row

@@ -286,6 +286,7 @@ class ProofInvalid(Refused):
 
     code = "proof_invalid"
     template = "the proof is refused: {detail}"
+    hint = "ask for it again, from whoever keeps the log"
 
 
 class EnrolDenied(Refused):

@@ -7,10 +7,8 @@ with a stretch of the log that begins at a head of the first reading.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +31,7 @@ from muniment.events import (
     WriterLock,
     find_store,
 )
+from muniment.events._workers import start_worker
 
 from ._roots import Roots
 
@@ -146,7 +145,7 @@ def _verify_seals(path: Path, heads: list[Head], processes: int | None) -> Itera
         return
     per_worker = -(-len(stretches) // workers)
     shares = [stretches[at : at + per_worker] for at in range(0, len(stretches), per_worker)]
-    for share, worker in [(share, _start_worker(path, share)) for share in shares]:
+    for share, worker in [(share, start_worker(_WORKER, _task(path, share))) for share in shares]:
         with worker:
             said = b"" if worker.stdout is None else worker.stdout.read()
         if worker.returncode == 0:
@@ -157,17 +156,8 @@ def _verify_seals(path: Path, heads: list[Head], processes: int | None) -> Itera
                 yield check_seals(path, start, until)
 
 
-def _start_worker(path: Path, share: Sequence[tuple[Head, int]]) -> subprocess.Popen[bytes]:
-    # A plain interpreter. multiprocessing would run the host's main module again, which may well write to stores; a
-    # fork would copy the locks of the host's threads as they stand.
-    worker = subprocess.Popen(  # noqa: S603  # this interpreter, and no argument from outside
-        [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    if worker.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):
-            worker.stdin.write(msgspec.msgpack.encode((sys.path, (os.fspath(path.absolute()), share))))
-            worker.stdin.close()
-    return worker
+def _task(path: Path, share: Sequence[tuple[Head, int]]) -> bytes:
+    return msgspec.msgpack.encode((sys.path, (os.fspath(path.absolute()), share)))
 
 
 def serve(task: bytes) -> bytes:
