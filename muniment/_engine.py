@@ -131,7 +131,7 @@ class Engine:
             self.state.read_memory,
             options.load_embedder,
         )
-        self._saved_at = self.snapshots.load(self.log, self.state)
+        self._saved_at, self._words_wait = self.snapshots.load(self.log, self.state), False
         try:
             self._begin()
         except BaseException:
@@ -296,13 +296,14 @@ class Engine:
         if self.options.read_only:
             return
         self.dense.save()
-        if self.head.seq > self._saved_at:
+        if self.head.seq > self._saved_at or self._words_wait:
             self._save(words=True)
 
     def _save(self, *, words: bool) -> None:
         with self.lock.hold():
             self.door.settle()
             self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words)
+            self._words_wait = not words
 
     def _fold_upto(self, seq: int) -> Projections:
         state = Projections(self._open_body, self.read_body)
