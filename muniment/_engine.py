@@ -349,6 +349,7 @@ class Engine:
         self._open()
 
     def _release(self) -> None:
+        self.snapshots.close()
         self.log.close()
         self.lock.close()
         self.keys.close()
