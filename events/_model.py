@@ -97,7 +97,8 @@ class Forgotten(Envelope, frozen=True):
 
     `targets` are (memory id, key slot); `tombstones` are (domain, digest, belief key or None, normal form). Without
     `everyone` ranks above the setter's may state the value again. `key_epoch` is the epoch that the key tree must have
-    reached: an older one means that the erasure was interrupted, and the next holder of the lock finishes it.
+    reached: an older one means that the erasure was interrupted, and the next holder of the lock finishes it. `kept`
+    are ids of what holds the value and stays, `elsewhere` those of what derives from it beyond the setter's authority.
     """
 
     TYPE = EventType.FORGOTTEN
@@ -109,6 +110,8 @@ class Forgotten(Envelope, frozen=True):
     key_epoch: int
     other_slots: tuple[int, ...] = ()
     closed_scope: str | None = None
+    kept: tuple[bytes, ...] = ()
+    elsewhere: tuple[bytes, ...] = ()
 
 
 class Linked(Envelope, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +19,11 @@ from muniment.events import (
     Batch,
     Body,
     Disk,
+    DiskFull,
     Door,
     Draft,
     Event,
+    Forgotten,
     Head,
     KeyTree,
     Log,
@@ -34,6 +37,7 @@ from muniment.events import (
     Sealer,
     StoreClosed,
     StoreFiles,
+    StoreReadOnly,
     ValueKeys,
     WriterLock,
     parse_event_header,
@@ -123,11 +127,11 @@ class Engine:
             self.mutex,
             self.state.recall,
             files.projections,
-            self.keys.slot_key,
+            self.keys.live_key,
             self.state.read_memory,
             options.load_embedder,
         )
-        self._saved_at = self.snapshots.load(self.log, self.state)
+        self._saved_at, self._words_wait = self.snapshots.load(self.log, self.state), False
         try:
             self._begin()
         except BaseException:
@@ -143,6 +147,10 @@ class Engine:
             self.door.catch_up()
         if self.log.damage is not None and not self.options.read_only:
             raise self.log.damage
+        if not self.options.read_only and not self.door.is_settled():
+            # A kill may have interrupted a forget. On a disk that is full it waits for the next writer, who says so.
+            with suppress(DiskFull, StoreReadOnly):
+                self.door.settle()
         if anchor is not None and self.log.damage is None:
             log = self.reader().log
             try:
@@ -252,6 +260,24 @@ class Engine:
         log = Log(self.files.log, self.files.store_id, self.options.disk, lock=self.lock, read_only=True)
         return Reader(log, Sealer(self.files.store_id, self.keys))
 
+    def settle(self) -> None:
+        """Finish a forget that is in the log and was interrupted, so that a receipt may say that it was done."""
+        self._check_open()
+        if not self.door.is_settled():
+            self.door.settle()
+
+    def find_forget(self, identity: bytes) -> Forgotten | None:
+        """Return a forget's envelope by its event's id. Reads the log from its start: for receipts asked for again."""
+        reader = self.reader()
+        try:
+            for batch in reader.read_new():
+                for event in batch.events:
+                    if event.header.id == identity and isinstance(event.envelope, Forgotten):
+                        return event.envelope
+        finally:
+            reader.log.close()
+        return None
+
     def slots_of_scope(self, scope: str) -> set[int]:
         """Return every key slot that the scope's events name, that of its envelopes included."""
         scope_slot = self.state.register.scopes[scope]
@@ -270,13 +296,14 @@ class Engine:
         if self.options.read_only:
             return
         self.dense.save()
-        if self.head.seq > self._saved_at:
+        if self.head.seq > self._saved_at or self._words_wait:
             self._save(words=True)
 
     def _save(self, *, words: bool) -> None:
         with self.lock.hold():
             self.door.settle()
             self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words)
+            self._words_wait = not words
 
     def _fold_upto(self, seq: int) -> Projections:
         state = Projections(self._open_body, self.read_body)
@@ -303,9 +330,7 @@ class Engine:
                         self.checkpoint()
             finally:
                 self._closed = True
-                self.log.close()
-                self.lock.close()
-                self.keys.close()
+                self._release()
         # Without the mutex: whoever holds the graph's lock may be waiting for it.
         self.graph.close()
 
@@ -313,17 +338,21 @@ class Engine:
         """Release everything without saving, as a kill would."""
         with self.mutex:
             self._closed = True
-            self.log.close()
-            self.lock.close()
-            self.keys.close()
+            self._release()
 
     def rebuild(self) -> None:
         """Drop what is in memory and on disk of the projections, and fold the log again."""
         self.dense.save()
         for path in self.files.projections.glob("*.snap"):
             path.unlink()
-        self.log.close()
+        self._release()
         self._open()
+
+    def _release(self) -> None:
+        self.snapshots.close()
+        self.log.close()
+        self.lock.close()
+        self.keys.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -332,6 +361,5 @@ class Engine:
             # After a fork both processes would share one file position and one idea of the lock.
             self.mutex = threading.RLock()
             self._pid = os.getpid()
-            self.log.close()
-            self.lock.close()
+            self._release()
             self._open()

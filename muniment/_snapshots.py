@@ -67,6 +67,7 @@ class Snapshots:
     def __init__(self, directory: Path, keys: KeyTree, fold_upto: FoldUpto) -> None:
         self._directory, self._keys, self._fold_upto = directory, keys, fold_upto
         self._fingerprint = fingerprint()
+        self._held: list[SealedSections] = []
         self._loaded: dict[int, dict[str, Fragment]] = {}
 
     def load(self, log: Log, state: Projections) -> int:
@@ -74,7 +75,7 @@ class Snapshots:
         state.recall.take_from(self)
         for name in self._keys.content_chunks(_STATE):
             try:
-                sections = SealedSections(self._state_path(name), self._keys.chunk_key(name) or b"")
+                sections = self._opened(self._state_path(name), self._keys.chunk_key(name) or b"")
                 head = _decode_head(sections.between("head", 0, FAR_FUTURE))
                 if not log.resume(head):
                     continue
@@ -105,7 +106,7 @@ class Snapshots:
         key = fresh[name] = self._write(self._state_path(name), self._sections(head, state, now))
         self._keys.set_chunks(fresh)
         self._remove_stale()
-        sections = SealedSections(self._state_path(name), key)
+        sections = self._opened(self._state_path(name), key)
         state.register.rest_on(self._repairing(sections, head.seq, state))
         return head.seq
 
@@ -170,6 +171,17 @@ class Snapshots:
         for path in (*self._directory.glob(f"*{_SUFFIX}"), *self._directory.glob("*.part")):
             if path not in current:
                 path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Release the files that lazily read state still holds; the state cannot be asked any more."""
+        for sections in self._held:
+            sections.close()
+        self._held.clear()
+
+    def _opened(self, path: Path, key: bytes) -> SealedSections:
+        sections = SealedSections(path, key)
+        self._held.append(sections)
+        return sections
 
     def _state_path(self, name: str) -> Path:
         return self._directory / f"state-{self._fingerprint}-{name.removeprefix(_STATE)}{_SUFFIX}"

@@ -278,7 +278,7 @@ class Store:
             mutex,
             state.recall,
             self._engine.files.projections,
-            self._engine.keys.slot_key,
+            self._engine.keys.live_key,
             state.read_memory,
             self._engine.options.load_embedder,
         )

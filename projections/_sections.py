@@ -95,6 +95,10 @@ class SealedSections:
         self._directory = _decode_directory(plain)
 
     def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file; nothing more can be read from it."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -245,3 +245,12 @@ def test_digests_do_not_depend_on_when_anything_was_saved(
     assert world.store.rebuild().ok
     assert answers == world.answers()
     world.kill()
+
+
+def test_closing_saves_the_words_that_a_save_under_way_left_queued(world: World) -> None:
+    world.fill(10)
+    world.save(words=False)
+    assert [] == world.store._engine.keys.content_chunks("content/")
+    world.close()
+    world.reopen()
+    assert ["content/words/00000000"] == world.store._engine.keys.content_chunks("content/")
