@@ -16,18 +16,21 @@ from muniment.events import (
     Moment,
     NotFound,
     Released,
+    Status,
     format_id,
+    is_id_prefix,
     parse_id,
     parse_scope,
     to_datetime,
 )
 from muniment.gate import Erasing, describe_action, parse_action
-from muniment.projections import FAR_FUTURE, Memory, Prohibition, Request, Tombstone
+from muniment.projections import FAR_FUTURE, FateKind, Memory, Prohibition, Request, Tombstone
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
 from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt
 from ._finding import SORTS, find_id
+from ._leaving_out import fits
 from ._points import Point
 from ._views import Views
 
@@ -77,8 +80,25 @@ class Operator:
         return self._set_apart(ids, reason, release=False)
 
     def release(self, ids: Sequence[str], *, reason: str) -> Receipt:
-        """Put quarantined memories back."""
-        return self._set_apart(ids, reason, release=True)
+        """Put quarantined memories back; the id of a quarantine stands for all that it set apart."""
+        with self._engine.mutex:
+            self._engine.refresh()
+            named = [one for i in ids for one in self._set_apart_by(i) or (i,)]
+        return self._set_apart(named, reason, release=True)
+
+    def ids_of_origin(self, origin: str) -> list[str]:
+        """Return the memories of an origin (or of `web:*`), in every scope, that are neither erased nor set apart."""
+        engine = self._engine
+        with engine.mutex:
+            engine.refresh()
+            state, now = engine.state, self._now()
+            found = [m for m in state.register.memories.values() if fits(origin, m.envelope.origin)]
+            out = (Status.ERASED, Status.QUARANTINED)
+            return [
+                format_id(m.id)
+                for m in sorted(found, key=lambda m: m.seq)
+                if state.standing(m, valid_at=now.valid_at).status not in out
+            ]
 
     def get(self, id: str) -> Record:  # noqa: A002
         """Return a memory of any scope; any unique prefix of its id will do."""
@@ -182,6 +202,15 @@ class Operator:
 
     def _erasure(self, erasing: Erasing, scope: str, at: Moment, reason: str) -> Draft:
         return self._engine.deeds.forget(None, erasing, at, scope=scope, reason=reason, cascade=True)
+
+    def _set_apart_by(self, event: str) -> list[str]:
+        if not is_id_prefix(event):
+            return []
+        return [
+            format_id(memory.id)
+            for memory in self._engine.state.register.memories.values()
+            if any(f.kind is FateKind.QUARANTINED and format_id(f.event).startswith(event) for f in memory.fates)
+        ]
 
     def _set_apart(self, ids: Sequence[str], reason: str, *, release: bool) -> Receipt:
         engine = self._engine
