@@ -8,6 +8,7 @@ from typing import cast
 
 from muniment.events import (
     STORE_SCOPE,
+    ActionBody,
     AlreadyDone,
     BadArgument,
     Draft,
@@ -24,7 +25,7 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import Erasing, describe_action, parse_action
-from muniment.projections import FAR_FUTURE, FateKind, Memory, Prohibition, Request, Tombstone
+from muniment.projections import FAR_FUTURE, DecisionRecord, FateKind, Memory, Prohibition, Request, Tombstone
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
 from ._engine import Engine
@@ -35,14 +36,26 @@ from ._points import Point
 from ._views import Views
 
 
+class Decided(Answer, frozen=True, kw_only=True):
+    """A recorded decision that cited something of a trace; `action` is None when it was forgotten."""
+
+    id: str
+    scope: str
+    actor: str
+    action: str | None
+    use: str
+    allowed: bool
+
+
 class Trace(Answer, frozen=True, kw_only=True):
-    """The blast radius of a memory: what came of it, transitively."""
+    """The blast radius of a memory: what came of it, transitively. `decided` are the `decisions`, in full."""
 
     id: str
     derived: tuple[Record, ...]
     recalled_before: tuple[Record, ...]
     superseded: tuple[Record, ...]
     decisions: tuple[str, ...]
+    decided: tuple[Decided, ...]
 
 
 class TombstoneView(Answer, frozen=True, kw_only=True):
@@ -134,7 +147,16 @@ class Operator:
                 recalled_before=tuple(views.record(m, now) for m in sorted(recalled.values(), key=lambda m: m.seq)),
                 superseded=tuple(views.record(m, now) for m in targets if m is not None),
                 decisions=tuple(format_id(d.id) for d in cited),
+                decided=tuple(self._decided(d) for d in cited),
             )
+
+    def _decided(self, record: DecisionRecord) -> Decided:
+        body = None if record.erasure is not None else self._engine.state.read_body(record.place)
+        said = body.action if isinstance(body, ActionBody) else None
+        return Decided(
+            id=format_id(record.id), scope=record.scope, actor=record.actor, use=record.use, allowed=record.allowed,
+            action=None if said is None else describe_action(parse_action(said)),
+        )  # fmt: skip
 
     def forget(self, *ids: str, reason: str, dry_run: bool = False) -> ErasureReceipt:
         """Erase memories of one scope, and what derives from them anywhere; their values are refused to everyone."""

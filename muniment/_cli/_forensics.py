@@ -144,15 +144,13 @@ def trace(settings: Settings, id: str, report: str | None) -> None:  # noqa: A00
 
 def _trace_rows(found: Trace) -> list[dict[str, object]]:
     sorts = (("derived", found.derived), ("recalled_before", found.recalled_before), ("superseded", found.superseded))
-    rows = [_trace_row(how, record) for how, records in sorts for record in records]
-    rows.extend({"how": "decision", "id": identity} for identity in found.decisions)
-    return rows
+    rows = [_trace_row(how, r.id, r.status, r.scope, r.content) for how, records in sorts for r in records]
+    verdicts = ((d, "allowed" if d.allowed else "denied") for d in found.decided)
+    return rows + [_trace_row("decision", d.id, verdict, d.scope, d.action) for d, verdict in verdicts]
 
 
-def _trace_row(how: str, record: Record) -> dict[str, object]:
-    return {
-        "how": how, "id": record.id, "status": record.status, "scope": record.scope, "content": record.content,
-    }  # fmt: skip
+def _trace_row(how: str, identity: str, status: str, scope: str, content: str | None) -> dict[str, object]:
+    return {"how": how, "id": identity, "status": status, "scope": scope, "content": content}
 
 
 @click.command()
