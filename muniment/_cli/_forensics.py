@@ -7,7 +7,6 @@ from typing import Final
 
 import click
 
-from muniment._answers import Record
 from muniment._differing import differences
 from muniment._explaining import DecisionExplanation, MemoryExplanation
 from muniment._operator import Trace
