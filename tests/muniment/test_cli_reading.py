@@ -36,7 +36,7 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
 }
 _WRITING_VERBS = {
     "init", "remember", "supersede", "retire", "keygen", "enroll", "confirm", "submit", "revoke", "unprohibit", "lift",
-    "quarantine", "release", "import", "demo", "mcp", "accept-rollback",
+    "quarantine", "release", "import", "demo", "mcp", "hook", "install", "accept-rollback",
 }  # fmt: skip
 
 
