@@ -1,6 +1,6 @@
 """The append-only log: events, their bytes, their keys, and the one door through which they are written."""
 
-from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, parse_event_header
+from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
 from ._disk import Disk, check_file_system
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
 from ._errors import (
@@ -29,6 +29,7 @@ from ._errors import (
     NeedsGrant,
     NotFound,
     ProjectionStale,
+    ProofInvalid,
     ProvenanceAboveCeiling,
     QueryTooLarge,
     RankTooLow,
@@ -56,8 +57,20 @@ from ._errors import (
 from ._files import StoreFiles, create_store, find_store
 from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree, LedgerTombstone
+from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
 from ._lock import WriterLock
-from ._log import Head, LocatedFrame, Location, Log, TornTail
+from ._log import Log, TornTail
+from ._merkle import (
+    BadProof,
+    CompactRange,
+    check_record,
+    check_tree,
+    leaf_hash,
+    prove_record,
+    prove_tree,
+    read_records,
+    tree_root,
+)
 from ._model import (
     BODIES,
     ENVELOPES,
@@ -69,20 +82,15 @@ from ._model import (
     Draft,
     Enrolled,
     Envelope,
-    EventType,
     Forgotten,
-    Kind,
     Lifted,
     Linked,
-    LinkType,
     MemoryBody,
     MemoryEnvelope,
     Opened,
     Prohibited,
     Proposed,
-    Provenance,
     Quarantined,
-    Rank,
     RefusedWrite,
     Released,
     Remembered,
@@ -91,7 +99,6 @@ from ._model import (
     Reviewed,
     Revoked,
     RollbackAccepted,
-    Status,
     Superseded,
     TombstoneEntry,
     Unlinked,
@@ -99,6 +106,23 @@ from ._model import (
     WordsBody,
 )
 from ._normal import NORMAL_FORM, Value, ValueKeys, check_text, is_blank, normal_form
+from ._notes import (
+    BadNote,
+    Note,
+    NoteSigner,
+    Tip,
+    VerifierKey,
+    format_checkpoint,
+    format_note,
+    format_verifier_key,
+    parse_checkpoint,
+    parse_note,
+    parse_verifier_key,
+    sign_note,
+    signers,
+    verify_note,
+)
+from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE, ancestors, covers, parse_scope
 from ._seal import KEY_BYTES, Sealer, open_blob, seal_blob
@@ -133,6 +157,8 @@ __all__ = [
     "AnchorMismatch",
     "AnyEnvelope",
     "BadArgument",
+    "BadNote",
+    "BadProof",
     "BadText",
     "BadTime",
     "BadValue",
@@ -140,6 +166,7 @@ __all__ = [
     "BlankContent",
     "Body",
     "CommandConflict",
+    "CompactRange",
     "Confirmed",
     "Conflict",
     "Corrupt",
@@ -184,10 +211,13 @@ __all__ = [
     "MunimentError",
     "NeedsGrant",
     "NotFound",
+    "Note",
+    "NoteSigner",
     "Opened",
     "Plan",
     "Prohibited",
     "ProjectionStale",
+    "ProofInvalid",
     "Proposed",
     "Provenance",
     "ProvenanceAboveCeiling",
@@ -225,6 +255,7 @@ __all__ = [
     "StoreReadOnly",
     "StoreUnsafe",
     "Superseded",
+    "Tip",
     "TombstoneEntry",
     "Tombstoned",
     "TornTail",
@@ -233,32 +264,51 @@ __all__ = [
     "Unprohibited",
     "Value",
     "ValueKeys",
+    "VerifierKey",
     "WordsBody",
     "WriterLock",
     "WriterPoisoned",
     "all_codes",
     "ancestors",
+    "chain_hash",
     "check_file_system",
     "check_interval",
+    "check_record",
     "check_text",
+    "check_tree",
     "covers",
     "create_store",
     "find_store",
+    "format_checkpoint",
     "format_data",
     "format_id",
     "format_instant",
+    "format_note",
+    "format_verifier_key",
+    "genesis",
     "is_blank",
     "is_id_prefix",
+    "leaf_hash",
     "ledger_entries",
     "new_id",
     "normal_form",
     "open_blob",
+    "parse_checkpoint",
     "parse_data",
     "parse_event_header",
     "parse_id",
     "parse_instant",
+    "parse_note",
     "parse_scope",
+    "parse_verifier_key",
+    "prove_record",
+    "prove_tree",
+    "read_records",
     "seal_blob",
+    "sign_note",
+    "signers",
     "to_datetime",
+    "tree_root",
+    "verify_note",
     "wall_clock",
 ]

@@ -42,6 +42,7 @@ __all__ = [
     "NeedsGrant",
     "NotFound",
     "ProjectionStale",
+    "ProofInvalid",
     "ProvenanceAboveCeiling",
     "QueryTooLarge",
     "RankTooLow",
@@ -281,6 +282,14 @@ class SignatureInvalid(Refused):
     hint = "sign the request again, with a key enrolled for that scope"
 
 
+class ProofInvalid(Refused):
+    """A receipt or a checkpoint does not prove what it says."""
+
+    code = "proof_invalid"
+    template = "the proof is refused: {detail}"
+    hint = "ask for it again, from whoever keeps the log"
+
+
 class EnrolDenied(Refused):
     """A principal can only be enrolled by the handle that created the store, at a terminal, or by a key it has."""
 
@@ -364,7 +373,7 @@ class AnchorMismatch(Corrupt):
 
     code = "anchor_mismatch"
     template = "the log is {verdict} against the anchor at {size} events: {detail}"
-    hint = "find out who put an older or another log there before using it"
+    hint = "find out who put an older or another log there before using it; `muniment verify --anchor FILE` compares"
 
 
 class ProjectionStale(Corrupt):

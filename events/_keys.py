@@ -85,6 +85,7 @@ class KeyTree:
         self._cache: dict[int, bytes] = {}
         self._root_fd: int | None = None
         self._root, self._table = self._load()
+        self._last_shredded: tuple[_Table | None, int] = (None, 0)
 
     @classmethod
     def create(cls, root_path: Path, directory: Path, disk: Disk) -> KeyTree:
@@ -131,6 +132,15 @@ class KeyTree:
         """The slots whose keys were destroyed."""
         return self._table.shredded
 
+    @property
+    def first_never_shredded(self) -> int:
+        """The first slot after all those whose keys were destroyed."""
+        table, first = self._last_shredded
+        if table is not self._table:
+            first = 1 + max(self._table.shredded, default=-1)
+            self._last_shredded = (self._table, first)
+        return first
+
     def is_shredded(self, slot: int) -> bool:
         """Tell whether the slot's key was destroyed on purpose."""
         return slot in self._table.shredded
@@ -142,6 +152,12 @@ class KeyTree:
         if page is None:
             page = self._cache[number] = self._open_page(number)
         return page[index * KEY_BYTES : (index + 1) * KEY_BYTES]
+
+    def live_key(self, slot: int) -> bytes | None:
+        """Return the key of a slot, or None when it was destroyed: what stands in its place may seal nothing."""
+        key = self.slot_key(slot)
+        # After the key, not before: fetching it may have loaded the table in which the slot is destroyed.
+        return None if self.is_shredded(slot) else key
 
     def chunk_key(self, name: str) -> bytes | None:
         """Return the key of a sealed chunk of a projection, or None when it has none (any more)."""
@@ -173,6 +189,11 @@ class KeyTree:
         if self._root_fd is not None:
             os.close(self._root_fd)
             self._root_fd = None
+
+    def is_at_rest(self) -> bool:
+        """Tell whether both root slots hold the same root, so that no older one is on the disk."""
+        _, _, slots = _read_root_slots(self._root_path)
+        return slots[0] == slots[1]
 
     def reserve(self, upto: int) -> None:
         """Make sure that every slot below `upto` has a durable key. Called before the events that use them."""

@@ -44,51 +44,16 @@ from ._codec import (
     parse_segment_header,
 )
 from ._disk import Disk, raise_typed
-from ._errors import LogCorrupt, StoreReadOnly, WriterPoisoned
+from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
+from ._positions import Head, LocatedFrame, Location
 from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
 _SUFFIX: Final = ".seg"
 _RECORDED_AT: Final = struct.Struct(">q")
 _RECORDED_AT_OFFSET: Final = 12
-
-
-class Head(msgspec.Struct, frozen=True, array_like=True):
-    """
-    A place in the log that commits to everything before it, and where to read on.
-
-    `seq` and `chain` are the last event's; `segment` is the first sequence number of its segment, `offset` the end of
-    its frame there. `recorded_at` is the last record time, `next_slot` the first key slot that no event names.
-    """
-
-    log_id: bytes
-    seq: int
-    chain: bytes
-    segment: int
-    offset: int
-    recorded_at: int
-    next_slot: int
-
-
-class Location(NamedTuple):
-    """Where an event's bytes lie."""
-
-    segment: int
-    offset: int
-    length: int
-
-
-class LocatedFrame(NamedTuple):
-    """A frame, the segment and offset at which it begins."""
-
-    frame: Frame
-    segment: int
-    offset: int
-
-    def location(self, index: int) -> Location:
-        """Return where the frame's event number `index` lies."""
-        return Location(self.segment, self.offset + self.frame.offsets[index], len(self.frame.events[index]))
+_SEQ: Final = slice(4, 12)
 
 
 class TornTail(NamedTuple):
@@ -125,7 +90,7 @@ class Log:
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
         self._is_last_known = False
-        self.damage: LogCorrupt | None = None
+        self.damage: Corrupt | None = None
         self.head = self.start
 
     @classmethod
@@ -188,6 +153,11 @@ class Log:
     def read_at(self, where: Location) -> bytes:
         """Return an event's bytes; they were checked when it was first read."""
         return os.pread(self._fd(where.segment), where.length, where.offset)
+
+    def corrupt_at(self, where: Location, raw: bytes, detail: str) -> LogCorrupt:
+        """Return the error that names an event whose bytes are not those that were written."""
+        seq = int.from_bytes(raw[_SEQ], "big")
+        return LogCorrupt(seq=seq, segment=self._path(where.segment).name, offset=where.offset, detail=detail)
 
     def is_behind(self) -> bool:
         """Tell, by two system calls, whether there are bytes after the head."""
@@ -261,6 +231,10 @@ class Log:
         self._disk.truncate(fd, self.head.offset)
         self._disk.sync(fd)
         return torn
+
+    def segment_name(self, first_seq: int) -> str:
+        """Return the file name of a segment."""
+        return self._path(first_seq).name
 
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""

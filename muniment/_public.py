@@ -50,12 +50,14 @@ from ._guarded import guarded
 from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
+from ._receipts import Proof, check_proof
 from ._replayed import PastSession, PastStore
 from ._session import Session
 from ._store import Store
 from ._store import open_store as open  # noqa: A004  # `muniment.open` is the door's name
 from ._user import UserSession
 from ._version import VERSION as __version__  # noqa: N811  # the name that tools look for
+from ._witness import Checkpoint
 
 __all__ = [
     "Action",
@@ -63,6 +65,7 @@ __all__ = [
     "BeliefView",
     "Briefing",
     "Change",
+    "Checkpoint",
     "Conflict",
     "Context",
     "Corrupt",
@@ -90,6 +93,7 @@ __all__ = [
     "PathPrefix",
     "Pattern",
     "Policy",
+    "Proof",
     "Provenance",
     "Range",
     "Rank",
@@ -114,6 +118,7 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "check_proof",
     "guarded",
     "import_file",
     "open",

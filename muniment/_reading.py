@@ -199,12 +199,13 @@ class Reading:
         mask = state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
         if not filters.any:
             return mask
+        partition = state.recall.partition(scope)
+        if partition is None:
+            return mask
         mask = mask.copy()
-        partition = state.recall.partitions.get(scope)
-        facets = [] if partition is None else partition.facets
         for row in np.flatnonzero(mask).tolist():
-            memory = state.register.rows[scope][row]
-            mask[row] = _fits(memory, filters) and _has_facets(facets[row].tags, facets[row].metadata, filters)
+            facets = partition.words.facets(row)
+            mask[row] = _has_facets(facets.tags, facets.metadata, filters) and _fits(partition.rows[row], filters)
         return mask
 
     def _check_where(self, filters: Filters, scopes: Sequence[str]) -> None:
@@ -213,8 +214,8 @@ class Reading:
             return
         unknown = set(filters.where)
         for scope in scopes:
-            partition = self._source.state.recall.partitions.get(scope)
-            for facets in () if partition is None else partition.facets:
+            partition = self._source.state.recall.partition(scope)
+            for facets in () if partition is None else partition.words.all_facets():
                 if unknown and facets.metadata is not None:
                     unknown -= set(cast("dict[str, object]", parse_data(facets.metadata)))
         if unknown:

@@ -180,6 +180,8 @@ class AsyncStore(_Mirror[Store]):
     enroll = _mirror(Store.enroll)
     submit = _mirror(Store.submit)
     verify = _mirror(Store.verify)
+    checkpoint = _mirror(Store.checkpoint)
+    prove = _mirror(Store.prove)
     rebuild = _mirror(Store.rebuild)
     embed = _mirror(Store.embed)
     digests = _mirror(Store.digests)
@@ -230,11 +232,14 @@ async def open(  # noqa: A001  # the same name as `muniment.open`
     policy: Policy | str | Path | None = None,
     model: str | Path | None = None,
     secrets: str = "refuse",
+    anchor: str | Path | None = None,
+    log_key: Signer | str | Path | None = None,
 ) -> AsyncStore:
     """Open a store; see `muniment.open`."""
     work = functools.partial(
-        open_store, path, create=create, read_only=read_only, policy=policy, model=model, secrets=secrets
-    )
+        open_store, path, create=create, read_only=read_only, policy=policy, model=model, secrets=secrets,
+        anchor=anchor, log_key=log_key,
+    )  # fmt: skip
     return AsyncStore(await asyncio.get_running_loop().run_in_executor(None, work))
 
 

@@ -133,7 +133,8 @@ class Database(Sandbox):
 
     def _add_links(self) -> None:
         register = self._state.register
-        for nr, link in list(self._open_links.items()):
+        for nr in list(self._open_links):
+            link = register.links[nr]
             if link.ended_seq < FAR_FUTURE:
                 del self._open_links[nr]
                 self.connection.execute(

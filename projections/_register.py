@@ -7,9 +7,8 @@ which it holds, so that any earlier state can be asked of the same structure by 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import msgspec
 from blake3 import blake3
@@ -32,19 +31,32 @@ from muniment.events import (
     Quarantined,
     RefusedWrite,
     Released,
-    Remembered,
     Requested,
     Retired,
     Reviewed,
     Revoked,
     RollbackAccepted,
     SequenceGap,
-    Superseded,
     Unlinked,
     Unprohibited,
     covers,
 )
 
+from ._lookups import BeliefKeys, ById, Commands, Links, Lookup, Rows, Timeline
+from ._sections import Buffer, Sections
+from ._shapes import (
+    AnyTable,
+    command_shape,
+    decision_shape,
+    event_shape,
+    has_recalled,
+    has_text,
+    is_about,
+    is_derived_from,
+    link_shape,
+    memory_shape,
+    scope_of,
+)
 from ._state import (
     FAR_FUTURE,
     BeliefKey,
@@ -62,23 +74,21 @@ from ._state import (
     Prohibition,
     Request,
 )
+from ._tables import Scopes, Table, key_of
 
-VERSION: Final = 1
+Key = TypeVar("Key")
+VERSION: Final = 2
 ROLLED_BACK: Final = "forgotten before an older log was put back"
 """Raised whenever the same log would give another register."""
 
 
-class _Saved(msgspec.Struct, array_like=True):
-    """A register as it is saved: everything that cannot be derived from the rest."""
+class _Small(msgspec.Struct, array_like=True):
+    """What is not kept in tables. Actions are words, which a forget destroys: they are read from the log again."""
 
     seq: int
     key_epoch: int
-    memories: list[Memory]
-    links: list[Link]
-    commands: list[tuple[str, str, str, Command]]
     confirmations: list[Confirmation]
     prohibitions: list[Prohibition]
-    decisions: list[DecisionRecord]
     enrolments: list[Enrolment]
     requests: list[Request]
     proposals: list[tuple[int, bytes, bytes, str, float]]
@@ -86,7 +96,12 @@ class _Saved(msgspec.Struct, array_like=True):
     closed: list[tuple[str, int, int, bytes]]
     lifted_scopes: list[tuple[str, int]]
     refusals: list[tuple[str, str, int]]
-    timeline: list[EventRow]
+
+
+class _Saved(msgspec.Struct, array_like=True):
+    small: _Small
+    scope_names: list[str | None]
+    counts: dict[str, int]
 
 
 class Register:
@@ -96,18 +111,22 @@ class Register:
         self._open_body = open_body
         self.seq = 0
         self.key_epoch = 0
-        self.memories: dict[bytes, Memory] = {}
-        self.rows: dict[str, list[Memory]] = {}
-        self.keys: dict[BeliefKey, list[Memory]] = {}
-        self.texts: dict[tuple[str, bytes], list[Memory]] = {}
-        self.children: dict[bytes, list[Memory]] = {}
-        self.recalled_into: dict[bytes, list[Memory]] = {}
-        self.links: list[Link] = []
-        self.links_at: dict[bytes, list[Link]] = {}
-        self.commands: dict[tuple[str, str, str], Command] = {}
+        self._numbers = Scopes()
+        number = self._numbers.number
+        memories = Table(memory_shape(number), self._numbers)
+        self.memories = ById(memories, scope_of)
+        self.rows = Rows(memories, self._numbers)
+        self.keys = BeliefKeys(memories, "key", _low_of_pair, is_about)
+        self.texts: Lookup[tuple[str, bytes]] = Lookup(memories, "text", _low_of_pair, has_text)
+        self.children: Lookup[bytes] = Lookup(memories, "parent", key_of, is_derived_from)
+        self.recalled_into: Lookup[bytes] = Lookup(memories, "recalled", key_of, has_recalled)
+        self.links = Links(Table(link_shape(number), self._numbers))
+        self.links_at = self.links
+        self.commands = Commands(Table(command_shape(number), self._numbers))
+        self.decisions = ById(Table(decision_shape(number), self._numbers), scope_of)
+        self.timeline = Timeline(Table(event_shape(number), self._numbers))
         self.confirmations: dict[bytes, Confirmation] = {}
         self.prohibitions: dict[bytes, Prohibition] = {}
-        self.decisions: dict[bytes, DecisionRecord] = {}
         self.enrolments: list[Enrolment] = []
         self.requests: dict[bytes, Request] = {}
         self.proposals: list[tuple[int, bytes, bytes, str, float]] = []
@@ -115,8 +134,8 @@ class Register:
         self.closed: dict[str, tuple[int, int, bytes]] = {}
         self.lifted_scopes: dict[str, int] = {}
         self.refusals: dict[tuple[str, str], int] = {}
-        self.timeline: list[EventRow] = []
         self.changed: set[bytes] = set()
+        self.changed_keys: set[BeliefKey] = set()
 
     # --- the fold -----------------------------------------------------------------------------------------------------
 
@@ -139,52 +158,48 @@ class Register:
         envelope = event.envelope
         if envelope is None:
             return  # its whole scope was forgotten: there is nothing left to know
-        self.scopes.setdefault(envelope.scope, event.header.scope_slot)
-        self._note_command(event, envelope)
-        handler = _HANDLERS.get(type(envelope))
-        if handler is not None:
-            handler(self, event, envelope)
+        header, scope = event.header, envelope.scope
+        if scope not in self.scopes:
+            self.scopes[scope] = header.scope_slot
+        if envelope.command_id is not None:
+            command = Command(
+                envelope.payload_key, header.id, header.seq, header.recorded_at, event.hash, type(envelope).__name__
+            )
+            self.commands.add(scope, envelope.actor, envelope.command_id, command)
+        target: bytes | None = None
+        if isinstance(envelope, MemoryEnvelope):
+            self._remembered(event, envelope)
+        else:
+            handler = _HANDLERS.get(type(envelope))
+            if handler is not None:
+                handler(self, event, envelope)
+            target = _target_of(envelope)
         self.timeline.append(
             EventRow(
-                event.seq,
-                event.recorded_at,
-                event.header.type,
-                event.header.id,
-                envelope.scope,
+                header.seq,
+                header.recorded_at,
+                header.type,
+                header.id,
+                scope,
                 envelope.actor,
                 envelope.origin,
                 event.hash,
-                _target_of(envelope),
+                target,
             )
         )
 
-    def _note_command(self, event: Event, envelope: Envelope) -> None:
-        if envelope.command_id is None:
-            return
-        key = (envelope.scope, envelope.actor, envelope.command_id)
-        self.commands.setdefault(
-            key,
-            Command(
-                envelope.payload_key,
-                event.header.id,
-                event.seq,
-                event.recorded_at,
-                event.hash,
-                type(envelope).__name__,
-            ),
-        )
-
     def _remembered(self, event: Event, envelope: MemoryEnvelope) -> None:
-        rows = self.rows.setdefault(envelope.scope, [])
+        header = event.header
+        rows = self.rows.of(envelope.scope)
         memory = Memory(
-            id=event.header.id,
-            seq=event.seq,
-            recorded_at=event.recorded_at,
-            hash=event.hash,
-            envelope=envelope,
-            slot=event.header.slot,
-            place=_place(event),
-            row=len(rows),
+            header.id,
+            header.seq,
+            header.recorded_at,
+            event.hash,
+            envelope,
+            header.slot,
+            Place(*event.where),
+            len(rows),
         )
         rows.append(memory)
         self._index(memory)
@@ -196,14 +211,18 @@ class Register:
 
     def _index(self, memory: Memory) -> None:
         envelope = memory.envelope
-        self.memories[memory.id] = memory
-        self.texts.setdefault((envelope.scope, envelope.text_key), []).append(memory)
+        self.memories.add(memory)
+        text, texts = (envelope.scope, envelope.text_key), self.texts.fresh
+        if text in texts:
+            texts[text].append(memory)
+        else:
+            texts[text] = [memory]
         if envelope.belief_key is not None:
-            self.keys.setdefault((envelope.scope, envelope.belief_key), []).append(memory)
+            _append(self.keys.fresh, (envelope.scope, envelope.belief_key), memory)
         for parent in envelope.derived_from:
-            self.children.setdefault(parent, []).append(memory)
+            _append(self.children.fresh, parent, memory)
         for seen in envelope.recalled:
-            self.recalled_into.setdefault(seen, []).append(memory)
+            _append(self.recalled_into.fresh, seen, memory)
 
     def _retired(self, event: Event, envelope: Retired) -> None:
         until = event.recorded_at if envelope.valid_to is None else envelope.valid_to
@@ -216,27 +235,27 @@ class Register:
             memory = self.memories.get(identity)
             if memory is not None and memory.erasure is None:
                 memory.erasure = erasure
-                self._touch(memory)
+                self._change(memory)
         slots = set(envelope.other_slots)
         for confirmation in self.confirmations.values():
             if confirmation.slot in slots and confirmation.erasure is None:
                 confirmation.erasure, confirmation.action = erasure, None
-        for decision in self.decisions.values():
-            if decision.slot in slots and decision.erasure is None:
+        for decision in self.decisions.with_slots(slots) if slots else ():
+            if decision.erasure is None:
                 decision.erasure = erasure
+                self.decisions.changed(decision)
         if envelope.closed_scope is not None:
             self._close_scope(envelope.closed_scope, event)
 
     def erase_shredded(self, slots: Collection[int], erasure: Erasure) -> list[bytes]:
         """Mark the memories whose keys were destroyed by a forget that this log does not hold, and return their ids."""
-        found: list[bytes] = []
-        for memory in self.memories.values():
-            # An erasure without an event is only known from the keys: the event that accepts the log takes its place.
-            if memory.slot in slots and (memory.erasure is None or not memory.erasure.event):
-                memory.erasure = erasure
-                self._touch(memory)
-                found.append(memory.id)
-        return found
+        # An erasure without an event is only known from the keys: the event that accepts the log takes its place.
+        slotted = self.memories.with_slots(set(slots))
+        found = [memory for memory in slotted if memory.erasure is None or not memory.erasure.event]
+        for memory in found:
+            memory.erasure = erasure
+            self._change(memory)
+        return [memory.id for memory in found]
 
     def _rollback_accepted(self, event: Event, envelope: RollbackAccepted) -> None:
         erasure = Erasure(event.header.id, event.seq, event.recorded_at, envelope.actor, ROLLED_BACK)
@@ -248,25 +267,19 @@ class Register:
 
     def _close_scope(self, scope: str, event: Event) -> None:
         # Its envelopes cannot be opened any more, so a register built anew would know nothing of it: nor may this one.
-        for memory in self.rows.pop(scope, []):
-            self.memories.pop(memory.id, None)
-            self.changed.discard(memory.id)
-        self.keys = {key: found for key, found in self.keys.items() if key[0] != scope}
-        self.texts = {key: found for key, found in self.texts.items() if key[0] != scope}
-        self.commands = {key: found for key, found in self.commands.items() if key[0] != scope}
+        number = self._numbers.close(scope)
+        self.rows.pop(scope)
+        self.memories.close_scope(number, scope)
+        self.decisions.close_scope(number, scope)
+        self.links.close_scope(number, scope)
+        self.commands.close_scope(number, scope)
+        self.timeline.table.close_scope(number, scope, scope_of)
+        for lookup in (self.keys, self.texts, self.children, self.recalled_into):
+            lookup.close_scope(scope)
         self.refusals = {key: count for key, count in self.refusals.items() if key[0] != scope}
-        for table in (self.confirmations, self.prohibitions, self.decisions, self.requests):
+        for table in (self.confirmations, self.prohibitions, self.requests):
             for identity in [i for i, record in table.items() if record.scope == scope]:
                 del table[identity]
-        for parents in (self.children, self.recalled_into):
-            for identity in list(parents):
-                kept = [m for m in parents[identity] if m.scope != scope]
-                parents[identity] = kept
-                if not kept:
-                    del parents[identity]
-        self.links = [link for link in self.links if link.scope != scope]
-        self._index_links()
-        self.timeline = [row for row in self.timeline if row.scope != scope]
         self.scopes.pop(scope, None)
         self.closed[scope] = (event.seq, event.recorded_at, event.header.id)
 
@@ -281,13 +294,10 @@ class Register:
         )
 
     def _unlinked(self, event: Event, envelope: Unlinked) -> None:
-        for link in self.links_at.get(envelope.start, []):
-            same = (link.start, link.end, link.type) == (envelope.start, envelope.end, envelope.link)
-            if same and link.ended_seq == FAR_FUTURE:
-                link.ended_seq, link.ended_at = event.seq, event.recorded_at
+        wanted = (envelope.start, envelope.end, envelope.link)
+        self.links.end(wanted, live=FAR_FUTURE, seq=event.seq, recorded_at=event.recorded_at)
 
     def _confirmed(self, event: Event, envelope: Confirmed) -> None:
-        body = cast("ActionBody | None", self._open_body(event))
         self.confirmations[event.header.id] = Confirmation(
             id=event.header.id,
             seq=event.seq,
@@ -300,7 +310,8 @@ class Register:
             expires_at=envelope.expires_at,
             nonce=envelope.nonce,
             slot=event.header.slot,
-            action=None if body is None else body.action,
+            action=_action(self._open_body(event)),
+            place=_place(event),
         )
 
     def _revoked(self, event: Event, envelope: Revoked) -> None:
@@ -309,7 +320,6 @@ class Register:
             confirmation.revoked_seq = min(confirmation.revoked_seq, event.seq)
 
     def _prohibited(self, event: Event, envelope: Prohibited) -> None:
-        body = cast("ActionBody | None", self._open_body(event))
         self.prohibitions[event.header.id] = Prohibition(
             id=event.header.id,
             seq=event.seq,
@@ -318,7 +328,8 @@ class Register:
             actor=envelope.principal or envelope.actor,
             rank=envelope.rank,
             slot=event.header.slot,
-            action=None if body is None else body.action,
+            action=_action(self._open_body(event)),
+            place=_place(event),
         )
 
     def _unprohibited(self, event: Event, envelope: Unprohibited) -> None:
@@ -351,7 +362,7 @@ class Register:
             self._add_fate(target, event, envelope, FateKind.RELEASED)
 
     def _decided(self, event: Event, envelope: Decided) -> None:
-        self.decisions[event.header.id] = DecisionRecord(
+        decision = DecisionRecord(
             id=event.header.id,
             seq=event.seq,
             recorded_at=event.recorded_at,
@@ -369,6 +380,7 @@ class Register:
             slot=event.header.slot,
             place=_place(event),
         )
+        self.decisions.add(decision)
         if envelope.allowed and envelope.confirmation is not None:
             confirmation = self.confirmations.get(envelope.confirmation)
             if confirmation is not None:
@@ -407,25 +419,18 @@ class Register:
         if memory is None:
             return
         actor = envelope.principal or envelope.actor
-        memory.fates.append(Fate(kind, event.seq, event.recorded_at, event.header.id, actor, envelope.rank, until, by))
-        self._touch(memory)
+        fate = Fate(kind, event.seq, event.recorded_at, event.header.id, actor, envelope.rank, until, by)
+        memory.fates = (*memory.fates, fate)
+        self._change(memory)
 
     def _add_link(
         self, event: Event, envelope: Envelope, start: bytes, end: bytes, link: str, since: int, until: int | None
     ) -> None:
-        added = Link(start, end, link, event.seq, event.recorded_at, since, until, envelope.scope)
-        self.links.append(added)
-        self._index_link(added)
+        self.links.add(Link(start, end, link, event.seq, event.recorded_at, since, until, envelope.scope))
 
-    def _index_link(self, link: Link) -> None:
-        self.links_at.setdefault(link.start, []).append(link)
-        if link.end != link.start:
-            self.links_at.setdefault(link.end, []).append(link)
-
-    def _index_links(self) -> None:
-        self.links_at = {}
-        for link in self.links:
-            self._index_link(link)
+    def _change(self, memory: Memory) -> None:
+        self.memories.changed(memory)
+        self._touch(memory)
 
     def _touch(self, memory: Memory) -> None:
         # Whoever keeps an answer about a memory drops it when the memory, or its key, changed.
@@ -433,7 +438,7 @@ class Register:
         if key is None or memory.envelope.many:
             self.changed.add(memory.id)
         else:
-            self.changed.update(m.id for m in self.keys[memory.scope, key])
+            self.changed_keys.add((memory.scope, key))
 
     # --- lookups ------------------------------------------------------------------------------------------------------
 
@@ -447,6 +452,10 @@ class Register:
         if key is None or memory.envelope.many:
             return []
         return [m for m in self.keys.get((memory.scope, key), []) if not m.envelope.many]
+
+    def memory_at(self, seq: int) -> Memory | None:
+        """Return the memory that was recorded by an event, or None."""
+        return self.memories.at_seq(seq)
 
     def in_scope(self, scope: str, known: int) -> Iterator[Memory]:
         """Yield the memories of one scope that were recorded up to a sequence number, in order."""
@@ -489,35 +498,82 @@ class Register:
 
     def event_hash(self, identity: bytes) -> bytes:
         """Return the hash of an event by its id, or nothing when it is not known."""
-        return next((row.hash for row in reversed(self.timeline) if row.id == identity), b"")
+        found = self.timeline.find(identity)
+        return found[-1].hash if found else b""
 
     def seq_at(self, recorded_at: int) -> int:
         """Return the last sequence number recorded up to an instant."""
-        low = bisect_right(self.timeline, recorded_at, key=lambda row: row.recorded_at)
-        return self.timeline[low - 1].seq if low else 0
+        row = self.timeline.upto_time(recorded_at)
+        return 0 if row is None else row.seq
 
     def recorded_at_seq(self, seq: int) -> int:
         """Return the record time of the last event up to a sequence number; 0 before the first."""
-        low = bisect_right(self.timeline, seq, key=lambda row: row.seq)
-        return self.timeline[low - 1].recorded_at if low else 0
+        row = self.timeline.upto(seq)
+        return 0 if row is None else row.recorded_at
 
     # --- saving -------------------------------------------------------------------------------------------------------
 
     def digest(self) -> bytes:
-        """Return a hash of all that is stated; equal for live and rebuilt registers of one log."""
-        return blake3(self.save()).digest()
+        """Return a hash of all that is stated; equal for live and rebuilt registers of one log, saved or not."""
+        hasher = blake3(_encode(self._small()))
+        for table in self._tables():
+            hasher.update(table.shape.name.encode())
+            for piece in table.pieces():
+                hasher.update(piece)
+        return hasher.digest()
 
-    def save(self) -> bytes:
-        """Return the register as bytes, in an order that depends on the log alone."""
-        saved = _Saved(
+    def sections(self) -> Iterator[tuple[str, Iterable[Buffer]]]:
+        """Yield the register as sections; nothing in it is words."""
+        small = self._small()
+        small.confirmations = [msgspec.structs.replace(c, action=None) for c in small.confirmations]
+        small.prohibitions = [msgspec.structs.replace(p, action=None) for p in small.prohibitions]
+        for table in self._tables():
+            yield from table.sections()
+        # Numbers of closed scopes stay taken, so that those of the others do not move.
+        yield "register", [_encode(_Saved(small, self._numbers.saved(), self.counts()))]
+
+    def load(self, sections: Sections, read_body: Callable[[Place], Body | None]) -> None:
+        """Stand on what was saved; raises msgspec.MsgspecError when it is something else."""
+        saved = _decode(sections.between("register", 0, FAR_FUTURE))
+        self._take_small(saved.small, read_body)
+        self._stand_on(sections, saved)
+
+    def rest_on(self, sections: Sections) -> None:
+        """Hand what is in memory over to sections that were written from this register, which has not changed since."""
+        self._stand_on(sections, _decode(sections.between("register", 0, FAR_FUTURE)))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many records each table has."""
+        return {table.shape.name: len(table) for table in self._tables()}
+
+    def saved_counts(self) -> dict[str, int]:
+        """Return how many records of each table were saved, those of scopes that were closed since included."""
+        return {table.shape.name: table.saved for table in self._tables()}
+
+    def _stand_on(self, sections: Sections, saved: _Saved) -> None:
+        self._numbers.load(saved.scope_names)
+        for table in self._tables():
+            table.load(sections, saved.counts[table.shape.name])
+        for view in (self.memories, self.rows, self.links, self.commands, self.decisions):
+            view.reload()
+        for lookup in (self.keys, self.texts, self.children, self.recalled_into):
+            lookup.fresh.clear()
+
+    def _tables(self) -> list[AnyTable]:
+        return [
+            self.memories.table,
+            self.links.table,
+            self.commands.table,
+            self.decisions.table,
+            self.timeline.table,
+        ]
+
+    def _small(self) -> _Small:
+        return _Small(
             seq=self.seq,
             key_epoch=self.key_epoch,
-            memories=[m for scope in sorted(self.rows) for m in self.rows[scope]],
-            links=self.links,
-            commands=sorted((*key, command) for key, command in self.commands.items()),
             confirmations=list(self.confirmations.values()),
             prohibitions=list(self.prohibitions.values()),
-            decisions=list(self.decisions.values()),
             enrolments=self.enrolments,
             requests=list(self.requests.values()),
             proposals=self.proposals,
@@ -525,37 +581,43 @@ class Register:
             closed=sorted((scope, *closing) for scope, closing in self.closed.items()),
             lifted_scopes=sorted(self.lifted_scopes.items()),
             refusals=sorted((*key, count) for key, count in self.refusals.items()),
-            timeline=self.timeline,
         )
-        return _encode(saved)
 
-    def load(self, data: bytes) -> None:
-        """Become what was saved; raises msgspec.MsgspecError when the bytes are something else."""
-        saved = _decode(data)
-        self.seq = saved.seq
-        self.key_epoch = saved.key_epoch
-        for memory in sorted(saved.memories, key=lambda m: m.seq):
-            self.rows.setdefault(memory.scope, []).append(memory)
-            self._index(memory)
-        self.links = saved.links
-        self._index_links()
-        self.commands = {(scope, actor, command): found for scope, actor, command, found in saved.commands}
-        self.confirmations = {c.id: c for c in saved.confirmations}
-        self.prohibitions = {p.id: p for p in saved.prohibitions}
-        self.decisions = {d.id: d for d in saved.decisions}
-        self.enrolments = saved.enrolments
-        self.requests = {r.id: r for r in saved.requests}
-        self.proposals = saved.proposals
-        self.scopes = dict(saved.scopes)
-        self.closed = {scope: (seq, at, event) for scope, seq, at, event in saved.closed}
-        self.lifted_scopes = dict(saved.lifted_scopes)
-        self.refusals = {(scope, code): count for scope, code, count in saved.refusals}
-        self.timeline = saved.timeline
-        self.changed = set(self.memories)
+    def _take_small(self, small: _Small, read_body: Callable[[Place], Body | None]) -> None:
+        self.seq, self.key_epoch = small.seq, small.key_epoch
+        self.confirmations = {c.id: c for c in small.confirmations}
+        self.prohibitions = {p.id: p for p in small.prohibitions}
+        for confirmation in small.confirmations:
+            confirmation.action = _action(read_body(confirmation.place))
+        for prohibition in small.prohibitions:
+            prohibition.action = _action(read_body(prohibition.place))
+        self.enrolments = small.enrolments
+        self.requests = {r.id: r for r in small.requests}
+        self.proposals = small.proposals
+        self.scopes = dict(small.scopes)
+        self.closed = {scope: (seq, at, event) for scope, seq, at, event in small.closed}
+        self.lifted_scopes = dict(small.lifted_scopes)
+        self.refusals = {(scope, code): count for scope, code, count in small.refusals}
 
 
 def _place(event: Event) -> Place:
     return Place(event.where.segment, event.where.offset, event.where.length)
+
+
+def _action(body: Body | None) -> bytes | None:
+    return body.action if isinstance(body, ActionBody) else None
+
+
+def _low_of_pair(key: tuple[str, bytes]) -> int:
+    return key_of(key[1])
+
+
+def _append(lists: dict[Key, list[Memory]], key: Key, memory: Memory) -> None:
+    found = lists.get(key)
+    if found is None:
+        lists[key] = [memory]
+    else:
+        found.append(memory)
 
 
 def _target_of(envelope: Envelope) -> bytes | None:
@@ -574,8 +636,6 @@ _HANDLERS: Final[dict[type, Callable[..., None]]] = {
     Quarantined: Register._quarantined,
     RefusedWrite: Register._refused,
     Released: Register._released,
-    Remembered: Register._remembered,
-    Superseded: Register._remembered,
     Requested: Register._requested,
     Retired: Register._retired,
     Reviewed: Register._reviewed,

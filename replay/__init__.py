@@ -2,6 +2,7 @@
 
 from ._explain import Life, Step, life_of
 from ._past import Leaves, fold, follow_erasures
+from ._roots import roots_at
 from ._verify import Report, orphan_bytes, verify_log
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "follow_erasures",
     "life_of",
     "orphan_bytes",
+    "roots_at",
     "verify_log",
 ]

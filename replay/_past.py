@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from muniment.events import Batch, Event, Forgotten, Reader
-from muniment.projections import Projections, location
+from muniment.projections import Projections, location, without_collection
 
 Leaves = Callable[[Event], bool]
 
@@ -25,13 +25,14 @@ def fold(
     `leave_out` makes a counterfactual: the events it names are passed over as if they had said nothing.
     """
     state = Projections(reader.open_body, lambda place: reader.read_body(location(place)))
-    past = False
-    for batch in reader.read_new():
-        past = past or _is_past(batch, until, recorded_until)
-        if past:
-            _erase_later(batch, state)
-            continue
-        state.apply(batch if leave_out is None else _without(batch, leave_out))
+    with without_collection():
+        past = False
+        for batch in reader.read_new():
+            past = past or _is_past(batch, until, recorded_until)
+            if past:
+                _erase_later(batch, state)
+                continue
+            state.apply(batch if leave_out is None else _without(batch, leave_out))
     return state
 
 

@@ -11,9 +11,10 @@ from muniment.events._door import Door, Moment
 from muniment.events._files import create_store, find_store
 from muniment.events._ids import Id, new_id
 from muniment.events._keys import KeyTree
+from muniment.events._kinds import Rank
 from muniment.events._lock import WriterLock
 from muniment.events._log import Log
-from muniment.events._model import Draft, Forgotten, MemoryBody, Rank, Remembered, WordsBody
+from muniment.events._model import Draft, Forgotten, MemoryBody, Remembered, WordsBody
 from muniment.events._reader import Batch, Event
 from muniment.events._seal import Sealer
 

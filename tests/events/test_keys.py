@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from muniment.events._disk import Disk
-from muniment.events._errors import DiskFull, KeyMissing
+from muniment.events._errors import DiskFailed, DiskFull, KeyMissing
 from muniment.events._keys import SLOTS_PER_PAGE, KeyTree, LedgerTombstone, _read_root_slots
 
 from .faults import Fault, FaultyDisk, HastyDisk, NothingSurvives, Outcome, PowerCut
@@ -228,7 +228,7 @@ def test_i05_a_root_that_a_failed_sync_left_in_memory_reaches_the_disk_before_th
     commit = 1 + [operation.kind for operation in disk.operations].index("overwrite")
     disk.arm(fault=Fault(commit + 1, errno.EIO, Outcome.NOTHING))
     tree = opened(tmp_path / "disk" / "tree", disk)
-    with pytest.raises(OSError, match=r"root\.key"):
+    with pytest.raises(DiskFailed, match=r"root\.key"):
         tree.shred({3})
     disk.arm()
     opened(tmp_path / "disk" / "tree", disk).resume()

@@ -77,7 +77,7 @@ def test_any_flipped_bit_of_an_event_is_detected() -> None:
 def test_an_event_opens_in_its_own_log_only() -> None:
     slots = Slots()
     raw = sealed(Sealer(LOG_ID, slots), memory("a secret"))
-    with pytest.raises(KeyMissing, match="do not fit the key they commit to"):
+    with pytest.raises(Damaged, match="do not fit the key they commit to"):
         Sealer(b"another log's id", slots).open_envelope(parse_event_header(raw), raw)
 
 
@@ -88,7 +88,7 @@ def test_envelope_and_body_cannot_change_places() -> None:
     header = parse_event_header(raw)
     start, middle = EVENT_HEADER.size, EVENT_HEADER.size + header.envelope_bytes
     swapped = raw[:start] + raw[middle:] + raw[start:middle]
-    with pytest.raises(KeyMissing):
+    with pytest.raises(Damaged):
         sealer.open_body(header._replace(envelope_bytes=header.body_bytes), swapped)
 
 

@@ -14,6 +14,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from .malformed import send_malformed
 from .serving import INFO, INITIALIZE, Pipe, arguments, new_store, row_of, text_of
 
 TOKEN = "a-token-of-some-length"
@@ -59,8 +60,17 @@ def test_a_client_with_the_token_is_served(served: Address, mode: str) -> None:
                 row_of(await client.call_tool("memory_remember", {"content": "The launch is on 12 March."}))
                 found = await client.call_tool("memory_recall", {"query": "launch"})
                 assert "agent:planner" in text_of(found)
-                error = row_of(await client.call_tool("memory_recall", {"query": "q", "k": 0}), failed=True)
-                assert "invalid_params" == error["error"]
+
+    asyncio.run(run())
+
+
+def test_two_hundred_malformed_calls_are_refused_by_name_and_the_server_lives_on(served: Address) -> None:
+    async def run() -> None:
+        async with (
+            httpx2.AsyncClient(headers=_headers(served)) as http,
+            Client(streamable_http_client(served.url, http_client=http), client_info=INFO) as client,
+        ):
+            await send_malformed(client)
 
     asyncio.run(run())
 
