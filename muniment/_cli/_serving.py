@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -94,6 +95,8 @@ def install(
         emit_text(edit.after or "")
         return
     backup = _install.write_edit(edit, datetime.now(UTC)) if edit.changes else None
+    if not uninstall and client != _install.HOOK_CLIENT and find_spec("mcp") is None:
+        talk("note: the server needs the SDK: pip install 'muniment[mcp]'")
     done = ("removed" if uninstall else "installed") if edit.changes else "unchanged"
     row: dict[str, object] = {"status": done, "client": client, "path": str(edit.path)}
     emit_fields({**row, "backup": None if backup is None else str(backup)}, as_json=settings.json)

@@ -93,25 +93,26 @@ def serve(args: Sequence[str]) -> NoReturn:
 
 def _serve_stdio(desk: Desk) -> None:
     streams = claim_streams()
-    _load_sdk()
+    _load_sdk("mcp.server.lowlevel", "muniment._mcp._server")
     from ._server import serve_stdio  # noqa: PLC0415  # the SDK, which the other verbs do without
 
     serve_stdio(desk, streams)
 
 
 def _serve_http(desk: Desk, settings: HttpSettings) -> None:
-    _load_sdk()
+    _load_sdk("mcp.server.lowlevel", "muniment._mcp._http")
     from ._http import serve_http  # noqa: PLC0415  # as above
 
     serve_http(desk, settings)
 
 
-def _load_sdk() -> None:
+def _load_sdk(*modules: str) -> None:
     # The SDK builds some hundred models while it is imported. Nothing of that is garbage, and looking for some again
-    # and again takes a fifth of the time that a client waits for its handshake.
+    # and again takes a sixth of the time that a client waits for its handshake.
     gc.disable()
     try:
-        importlib.import_module("mcp.server.lowlevel")
+        for module in modules:
+            importlib.import_module(module)
     except ImportError as error:
         raise _extra_missing(error) from error
     finally:

@@ -50,9 +50,9 @@ serve(sys.argv[1:])
 """
 _WITHOUT_SDK: Final = """
 import sys
-sys.modules["mcp"] = None
+sys.modules[sys.argv[1]] = None
 from muniment._mcp._command import serve
-serve(sys.argv[1:])
+serve(sys.argv[2:])
 """
 
 
@@ -161,8 +161,10 @@ def test_the_handshake_and_the_list_of_tools_wait_for_nothing_of_the_engine(stor
         assert "numpy" in server.mapped()
 
 
-def test_a_missing_extra_is_named(store: Path) -> None:
-    with Pipe(["-c", _WITHOUT_SDK, *arguments(store)[4:]]) as server:
+@pytest.mark.parametrize("missing", ["mcp", "mcp.server.context"])
+def test_a_missing_extra_is_named_and_so_is_one_that_is_too_old(store: Path, missing: str) -> None:
+    """In `mcp` 1 there is no `mcp.server.context`."""
+    with Pipe(["-c", _WITHOUT_SDK, missing, *arguments(store)[4:]]) as server:
         rest, talk = server.finish()
 
         assert (2, b"") == (server.process.returncode, rest)

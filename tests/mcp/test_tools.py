@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import tomllib
 from collections.abc import Iterator
 from typing import cast
 
@@ -11,6 +13,7 @@ import pytest
 from muniment import Kind, Provenance, Session, Status, Use
 from muniment._mcp._service import _VERBS
 from muniment._mcp._tools import KINDS, PROVENANCES, STATUSES, TOOLS, USES, Tool
+from tests.checkout import ROOT
 
 PERSONS = ("confirm", "prohibit", "unprohibit", "review", "lift", "enroll", "release", "quarantine", "submit")
 
@@ -79,3 +82,22 @@ def test_every_tool_has_a_verb_that_takes_its_arguments() -> None:
         method = getattr(Session, {"memory_check_action": "decide"}.get(tool.name, tool.name.removeprefix("memory_")))
         taken = {*inspect.signature(method).parameters, "seen_in", "limit", "name", "args"}
         assert not {param.name for param in tool.params} - taken, tool.name
+
+
+def test_the_docs_list_exactly_the_tools_and_their_hints() -> None:
+    text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(memory_\w+)` \| [^|]+ \| (\w*) ?\|$", text, re.MULTILINE)
+
+    assert [(t.name, "reads" if t.reads else "destructive" if t.destroys else "") for t in TOOLS] == listed
+
+
+def test_the_range_of_the_sdk_is_one() -> None:
+    """The extra, the group that tests it, the target that tests its other end, and the docs."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)
+    (extra,) = project["project"]["optional-dependencies"]["mcp"]
+
+    assert "mcp>=2.0,<3" == extra
+    assert extra in project["dependency-groups"]["test"]
+    assert "mcp==2.0.0" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "(2.0 up to 3;" in (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
