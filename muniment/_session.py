@@ -76,7 +76,10 @@ class Session(Reading):
         Raises:
             RankTooLow: the origin is not below this session's.
         """
-        return Session(self._engine, self._speaker.via(origin), self._reads)
+        lowered = Session(self._engine, self._speaker.via(origin), self._reads)
+        # What was recalled just before may be where it came from: lowering a voice does not make it forget.
+        lowered._recalled = self._recalled
+        return lowered
 
     # --- memories -----------------------------------------------------------------------------------------------------
 
