@@ -49,6 +49,7 @@ from ._answers import (
     Refusal,
     Verification,
 )
+from ._auditing import Audit, AuditedEvidence, AuditedSignature
 from ._context import Context
 from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
 from ._guarded import guarded
@@ -64,6 +65,9 @@ from ._version import VERSION as __version__  # noqa: N811  # the name that tool
 
 __all__ = [
     "Action",
+    "Audit",
+    "AuditedEvidence",
+    "AuditedSignature",
     "BatchReceipt",
     "BeliefView",
     "Briefing",

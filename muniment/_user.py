@@ -58,6 +58,7 @@ from ._deciding import ConfirmationRequest, parse_request
 from ._durations import parse_duration
 from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt
+from ._keys import sign_replacement
 from ._reading import Reads
 from ._session import Session
 from ._submit import Submitter
@@ -112,7 +113,7 @@ class UserSession(Session):
         now = self._engine.now()
         return self._say(
             Confirm(
-                **self._common(now), scope=self.scope, agent=agent, action=action, uses=uses,
+                **self._common(), scope=self.scope, agent=agent, action=action, uses=uses,
                 expires_at=now + parse_duration(expires_in),
             )
         )  # fmt: skip
@@ -131,7 +132,8 @@ class UserSession(Session):
         asked = parse_request(request) if isinstance(request, str) else request
         now = self._engine.now()
         statement = Confirm(
-            store=asked.store, principal=self._principal(), signed_at=now, nonce=asked.nonce, scope=asked.scope,
+            store=asked.store, principal=self._principal(), signed_at=self._engine.options.clock(),
+            nonce=asked.nonce, scope=asked.scope,
             agent=asked.agent, action=parse_action(asked.action), uses=uses,
             expires_at=now + parse_duration(expires_in),
         )  # fmt: skip
@@ -140,6 +142,7 @@ class UserSession(Session):
     def prohibit(self, action: Action, *, reason: str) -> Receipt:
         """Veto an action in this scope and below, whoever confirms it. `Pattern` in it matches more than literally."""
         words = self._words(reason)
+        self._engine.preparer.check_signed(action)
         if self._signer is not None:
             return self._say(Prohibit(**self._common(), scope=self.scope, action=action, reason=words))
         body = ActionBody(action=format_action(action), reason=words)
@@ -168,13 +171,29 @@ class UserSession(Session):
         """Sign that a prohibition no longer holds."""
         return self._say(Unprohibit(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
 
-    def review(self, id: str, *, approve: bool, reason: str) -> Receipt:  # noqa: A002
-        """Sign a verdict on what is pending, disputed or asked to be erased. Approval never raises a rank."""
-        return self._say(Review(**self._common(), scope=self.scope, id=id, approve=approve, reason=self._words(reason)))
+    def review(self, id: str, *, approve: bool, reason: str, edit: str | None = None) -> Receipt:  # noqa: A002
+        """
+        Sign a verdict on what is pending, disputed or asked to be erased. Approval never raises a rank.
+
+        With `edit` what was proposed is approved as history, and superseded by that text, which is the user's own.
+        """
+        statement = Review(
+            **self._common(), scope=self.scope, id=id, approve=approve, reason=self._words(reason), edit=edit
+        )
+        return self._say(statement)
 
     def lift(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
         """Sign that a forgotten value may be stated again; `id` is the erasure receipt's. Nothing comes back."""
         return self._say(Lift(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
+
+    def rotate(self, public_key: bytes, *, scopes: Sequence[str] | None = None) -> Receipt:
+        """
+        Sign that another key speaks for this principal from now on in place of this session's, for no more scopes.
+
+        What the old key confirmed stays confirmed; a key that was stolen is replaced by `store.recover`.
+        """
+        signed = sign_replacement(self._engine, self._principal(), self._require_signer(), public_key, scopes=scopes)
+        return Submitter(self._engine).submit(signed)
 
     def pending(self) -> list[Record]:
         """Return what waits for a person: pending and disputed memories."""
@@ -266,11 +285,12 @@ class UserSession(Session):
             raise SignatureInvalid(detail="this session speaks for no principal")
         return self._speaker.principal
 
-    def _common(self, now: int | None = None) -> _Said:
+    def _common(self) -> _Said:
         return {
             "store": self._engine.files.store_id.hex(),
             "principal": self._principal(),
-            "signed_at": self._engine.now() if now is None else now,
+            # The wall clock as it is: a confirmation fails where the clock stands before its signing.
+            "signed_at": self._engine.options.clock(),
             "nonce": new_nonce(),
         }
 
@@ -293,7 +313,7 @@ def check_principal(engine: Engine, principal: str, scope: str, signer: Signer) 
         ScopeDenied: it is not enrolled for that principal, or not for that scope.
     """
     enrolment = engine.state.register.enrolment(principal, bytes(signer.public_key), LATEST)
-    if enrolment is None or not any(covers(outer, scope) for outer in enrolment.scopes):
+    if enrolment is None or enrolment.recovery or not any(covers(outer, scope) for outer in enrolment.scopes):
         raise ScopeDenied(who=principal, scope=scope, hint="enroll the key for this scope: `muniment enroll`")
 
 

@@ -1,0 +1,89 @@
+"""
+What the user signed and forbade, parsed once and found by name: the guard looks at few of many.
+
+It is a cache of the register and never the truth: whether an entry holds at a position is asked of the entry.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from muniment.projections import Confirmation, Prohibition, Register
+
+from ._actions import Action, Pattern, parse_action
+from ._text import folded
+
+
+class Rulebook:
+    """The confirmations and prohibitions of one register, by the names that they speak of."""
+
+    def __init__(self, register: Register) -> None:
+        self._register = register
+        self._made_for: tuple[object, ...] = ()
+        self._parsed: dict[bytes, Action] = {}
+        self._seen_confirmations = self._seen_prohibitions = 0
+        self._confirmed: dict[tuple[str, str], list[Confirmation]] = {}
+        self._forbidden: dict[str, list[Prohibition]] = {}
+        self._patterns: list[tuple[str, Prohibition]] = []
+
+    def confirmations(self, scope: str, name: str) -> list[Confirmation]:
+        """Return those given in exactly this scope for exactly this name, in the order in which they were recorded."""
+        self._catch_up()
+        return self._confirmed.get((scope, name), [])
+
+    def prohibitions(self, name: str) -> list[Prohibition]:
+        """Return those that could forbid an action of that name, whatever their scope and whether they still hold."""
+        self._catch_up()
+        spelled = folded(name)
+        found = list(self._forbidden.get(spelled, ()))
+        found += [prohibition for start, prohibition in self._patterns if spelled.startswith(start)]
+        return found
+
+    def action(self, entry: Confirmation | Prohibition) -> Action | None:
+        """Return what an entry speaks of; None when that was erased."""
+        if entry.action is None:
+            return None
+        known = self._parsed.get(entry.id)
+        if known is None:
+            known = self._parsed[entry.id] = parse_action(entry.action)
+        return known
+
+    def _catch_up(self) -> None:
+        register = self._register
+        # A forget may take words, entries and whole scopes away, and moves the key epoch whenever it does.
+        made_for = (id(register.confirmations), id(register.prohibitions), register.key_epoch)
+        if made_for != self._made_for:
+            self._start_over()
+        # Taken in before they are counted: an entry that cannot be read is met again, and denies again.
+        if len(register.prohibitions) > self._seen_prohibitions:
+            for prohibition in islice(register.prohibitions.values(), self._seen_prohibitions, None):
+                self._take_in(prohibition)
+                self._seen_prohibitions += 1
+        if len(register.confirmations) > self._seen_confirmations:
+            for confirmation in islice(register.confirmations.values(), self._seen_confirmations, None):
+                signed = self.action(confirmation)
+                if signed is not None and isinstance(signed.name, str):
+                    self._confirmed.setdefault((confirmation.scope, signed.name), []).append(confirmation)
+                self._seen_confirmations += 1
+        self._made_for = made_for
+
+    def _start_over(self) -> None:
+        register = self._register
+        self._seen_confirmations = self._seen_prohibitions = 0
+        self._confirmed, self._forbidden, self._patterns = {}, {}, []
+        # What was erased must not live on here.
+        for identity in list(self._parsed):
+            entry = register.confirmations.get(identity) or register.prohibitions.get(identity)
+            if entry is None or entry.action is None:
+                del self._parsed[identity]
+
+    def _take_in(self, prohibition: Prohibition) -> None:
+        forbidden = self.action(prohibition)
+        if forbidden is None:
+            # What it forbade was erased. It may have been anything, so it is asked about everything.
+            self._patterns.append(("", prohibition))
+        elif isinstance(forbidden.name, Pattern):
+            literal = folded(forbidden.name.text).replace("?", "*").partition("*")[0]
+            self._patterns.append((literal, prohibition))
+        else:
+            self._forbidden.setdefault(folded(forbidden.name), []).append(prohibition)
