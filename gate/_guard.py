@@ -81,6 +81,7 @@ class Guard:
     def __init__(self, state: Projections, policy: Policy) -> None:
         self._state, self._policy = state, policy
         self._rules = Rulebook(state.register)
+        self._fingerprint = policy.fingerprint
 
     def decide(self, question: Question) -> Verdict:
         """Return the verdict. Never raises for a bad request: it denies, and says why."""
@@ -181,8 +182,7 @@ class Guard:
 
     def _prohibition(self, question: Question) -> bytes | None:
         # Whether anyone recalled it does not matter: every live veto of the scope that knows the name is asked.
-        name = question.action.name if isinstance(question.action.name, str) else ""
-        for prohibition in self._rules.prohibitions(name):
+        for prohibition in self._rules.prohibitions(question.action):
             if not prohibition.seq <= question.known < prohibition.ended_seq:
                 continue
             if not covers(prohibition.scope, question.scope):
@@ -258,7 +258,7 @@ class Guard:
             needed=needed,
             confirmation=confirmation,
             prohibition=prohibition,
-            policy=self._policy.fingerprint,
+            policy=self._fingerprint,
             at_seq=question.known,
             decided_at=question.decided_at,
         )

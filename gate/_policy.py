@@ -47,7 +47,7 @@ class Use(enum.StrEnum):
     @property
     def level(self) -> int:
         """The place in that order, from 0."""
-        return list(Use).index(self)
+        return _LEVELS[self.value]
 
     # Inherited from str, these would compare by alphabet: `answer < planning`.
     def __lt__(self, other: str) -> bool:
@@ -61,6 +61,9 @@ class Use(enum.StrEnum):
 
     def __ge__(self, other: str) -> bool:
         return self.level >= Use(other).level
+
+
+_LEVELS = {use.value: level for level, use in enumerate(Use)}
 
 
 class Policy(msgspec.Struct, frozen=True, eq=False):

@@ -11,6 +11,7 @@ from itertools import islice
 from muniment.projections import Confirmation, Prohibition, Register
 
 from ._actions import Action, Pattern, parse_action
+from ._matching import needle, texts_of
 from ._text import folded
 
 
@@ -23,20 +24,28 @@ class Rulebook:
         self._parsed: dict[bytes, Action] = {}
         self._seen_confirmations = self._seen_prohibitions = 0
         self._confirmed: dict[tuple[str, str], list[Confirmation]] = {}
-        self._forbidden: dict[str, list[Prohibition]] = {}
-        self._patterns: list[tuple[str, Prohibition]] = []
+        self._forbidden: dict[str, dict[str | None, list[Prohibition]]] = {}
+        self._patterns: dict[str, list[Prohibition]] = {}
+        self._lengths: set[int] = set()
 
     def confirmations(self, scope: str, name: str) -> list[Confirmation]:
         """Return those given in exactly this scope for exactly this name, in the order in which they were recorded."""
         self._catch_up()
         return self._confirmed.get((scope, name), [])
 
-    def prohibitions(self, name: str) -> list[Prohibition]:
-        """Return those that could forbid an action of that name, whatever their scope and whether they still hold."""
+    def prohibitions(self, taken: Action) -> list[Prohibition]:
+        """Return those that could forbid a call, whatever their scope and whether they still hold."""
         self._catch_up()
-        spelled = folded(name)
-        found = list(self._forbidden.get(spelled, ()))
-        found += [prohibition for start, prohibition in self._patterns if spelled.startswith(start)]
+        name = folded(taken.name) if isinstance(taken.name, str) else ""
+        found: list[Prohibition] = []
+        by_needle = self._forbidden.get(name)
+        if by_needle is not None:
+            # A block list of a thousand addresses is asked about those that the call holds.
+            wanted = {None} if by_needle.keys() == {None} else {None, *texts_of(taken)}
+            for text in by_needle.keys() & wanted:
+                found += by_needle[text]
+        for length in self._lengths:
+            found += self._patterns.get(name[:length], ())
         return found
 
     def action(self, entry: Confirmation | Prohibition) -> Action | None:
@@ -70,7 +79,7 @@ class Rulebook:
     def _start_over(self) -> None:
         register = self._register
         self._seen_confirmations = self._seen_prohibitions = 0
-        self._confirmed, self._forbidden, self._patterns = {}, {}, []
+        self._confirmed, self._forbidden, self._patterns, self._lengths = {}, {}, {}, set()
         # What was erased must not live on here.
         for identity in list(self._parsed):
             entry = register.confirmations.get(identity) or register.prohibitions.get(identity)
@@ -81,9 +90,14 @@ class Rulebook:
         forbidden = self.action(prohibition)
         if forbidden is None:
             # What it forbade was erased. It may have been anything, so it is asked about everything.
-            self._patterns.append(("", prohibition))
+            self._add_pattern("", prohibition)
         elif isinstance(forbidden.name, Pattern):
             literal = folded(forbidden.name.text).replace("?", "*").partition("*")[0]
-            self._patterns.append((literal, prohibition))
+            self._add_pattern(literal, prohibition)
         else:
-            self._forbidden.setdefault(folded(forbidden.name), []).append(prohibition)
+            by_needle = self._forbidden.setdefault(folded(forbidden.name), {})
+            by_needle.setdefault(needle(forbidden), []).append(prohibition)
+
+    def _add_pattern(self, start: str, prohibition: Prohibition) -> None:
+        self._patterns.setdefault(start, []).append(prohibition)
+        self._lengths.add(len(start))
