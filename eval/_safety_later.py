@@ -10,7 +10,16 @@ from ._safety_doors import Desk, Door
 
 def redecision_cases() -> Iterator[Case]:
     """Yield CASES 60: what happens later never changes how a decision comes out at its own position."""
-    for later in ("revoke", "prohibit", "confirm", "forget evidence", "supersede evidence", "spend again", "page"):
+    for later in (
+        "revoke",
+        "prohibit",
+        "confirm",
+        "forget evidence",
+        "supersede evidence",
+        "retire evidence",
+        "spend again",
+        "page",
+    ):
         for first in ("allowed", "denied"):
             yield Case("60 decided again", f"{first}, then {later}", _rewrites(later, first), _redecides(later, first))
 
@@ -29,6 +38,8 @@ def _later(door: Door, desk: Desk, first: str, later: str) -> str | None:
         door.forget(seen)
     elif later == "supersede evidence":
         door.supersede(seen, "The staging bucket is new.")
+    elif later == "retire evidence":
+        door.retire(seen)
     elif later == "page":
         door.remember("That decision was approved.", origin="web:https://x.example")
     else:

@@ -227,7 +227,7 @@ def against_peer(requirement: str, cases: Sequence[Case] = ()) -> dict[str, obje
             rows = _rows(child, Desk(Path(name)), [case for case in cases if case.family not in LEFT_OUT])
         finally:
             child.kill()
-            child.wait()
+            child.communicate()
     return {"package": requirement, "rows": rows, "left out": LEFT_OUT}
 
 

@@ -48,7 +48,7 @@ def race(count: int) -> dict[str, object]:
             _tell(racer)
         won = [int(_line(racer)) for racer in racers]
         for racer in racers:
-            racer.wait()
+            _end(racer)
         with muniment.open(path, model="none", read_only=True) as store:
             sound = store.verify().ok
     return {"confirmations": count, "spent": sum(won), "by each": won, "log verifies": sound}
@@ -64,7 +64,7 @@ def killed_and_retried(count: int) -> dict[str, object]:
             for _ in range(2):
                 racer = _start(_DECIDER, path, n)
                 answers.append(_line(racer).split())
-                killed += racer.wait() == -signal.SIGKILL
+                killed += _end(racer) == -signal.SIGKILL
             same += answers[0][:2] == answers[1][:2] and [a[2] for a in answers] == ["False", "True"]
         with muniment.open(path, model="none") as store:
             again = store.session(scope=SCOPE, actor=AGENT).decide(Action("rm.file", {"n": 0})).allowed
@@ -99,3 +99,10 @@ def _tell(process: subprocess.Popen[str]) -> None:
         raise AssertionError("the process has no input")
     process.stdin.write(json.dumps("go") + "\n")
     process.stdin.flush()
+
+
+def _end(process: subprocess.Popen[str]) -> int:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    return process.wait()
