@@ -58,6 +58,7 @@ from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
 from ._replayed import PastSession, PastStore
 from ._session import Session
+from ._signing import describe_request, sign_request
 from ._store import Store
 from ._store import open_store as open  # noqa: A004  # `muniment.open` is the door's name
 from ._user import UserSession
@@ -123,7 +124,9 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "describe_request",
     "guarded",
     "import_file",
     "open",
+    "sign_request",
 ]

@@ -47,20 +47,20 @@ from muniment.gate import (
     format_action,
     format_signed,
     new_nonce,
-    parse_action,
     sign,
     words_draft,
 )
 from muniment.projections import LATEST
 
 from ._answers import ErasureReceipt, Receipt, Record
-from ._deciding import ConfirmationRequest, parse_request
+from ._deciding import ConfirmationRequest
 from ._durations import parse_duration
 from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt
 from ._keys import sign_replacement
 from ._reading import Reads
 from ._session import Session
+from ._signing import sign_request
 from ._submit import Submitter
 
 
@@ -129,15 +129,10 @@ class UserSession(Session):
         self, request: str | ConfirmationRequest, *, uses: int | None = 1, expires_in: str | timedelta = "1h"
     ) -> Signed:
         """Return the signed confirmation that a request asks for, without submitting it."""
-        asked = parse_request(request) if isinstance(request, str) else request
-        now = self._engine.now()
-        statement = Confirm(
-            store=asked.store, principal=self._principal(), signed_at=self._engine.options.clock(),
-            nonce=asked.nonce, scope=asked.scope,
-            agent=asked.agent, action=parse_action(asked.action), uses=uses,
-            expires_at=now + parse_duration(expires_in),
+        return sign_request(
+            request, principal=self._principal(), signer=self._require_signer(), uses=uses, expires_in=expires_in,
+            now=self._engine.options.clock(),
         )  # fmt: skip
-        return sign(statement, self._require_signer())
 
     def prohibit(self, action: Action, *, reason: str) -> Receipt:
         """Veto an action in this scope and below, whoever confirms it. `Pattern` in it matches more than literally."""
