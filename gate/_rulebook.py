@@ -7,12 +7,17 @@ It is a cache of the register and never the truth: whether an entry holds at a p
 from __future__ import annotations
 
 from itertools import islice
+from typing import Final
 
+from muniment.events import MunimentError
 from muniment.projections import Confirmation, Prohibition, Register
 
 from ._actions import Action, Pattern, parse_action
 from ._matching import needle, texts_of
 from ._text import folded
+
+_UNREADABLE: Final = ""
+"""The name under which entries stand that have none; no action is called so. Whoever reads one of them errs again."""
 
 
 class Rulebook:
@@ -31,7 +36,7 @@ class Rulebook:
     def confirmations(self, scope: str, name: str) -> list[Confirmation]:
         """Return those given in exactly this scope for exactly this name, in the order in which they were recorded."""
         self._catch_up()
-        return self._confirmed.get((scope, name), [])
+        return [*self._confirmed.get((scope, _UNREADABLE), ()), *self._confirmed.get((scope, name), ())]
 
     def prohibitions(self, taken: Action) -> list[Prohibition]:
         """Return those that could forbid a call, whatever their scope and whether they still hold."""
@@ -63,17 +68,15 @@ class Rulebook:
         made_for = (id(register.confirmations), id(register.prohibitions), register.key_epoch)
         if made_for != self._made_for:
             self._start_over()
-        # Taken in before they are counted: an entry that cannot be read is met again, and denies again.
         if len(register.prohibitions) > self._seen_prohibitions:
             for prohibition in islice(register.prohibitions.values(), self._seen_prohibitions, None):
                 self._take_in(prohibition)
-                self._seen_prohibitions += 1
+            self._seen_prohibitions = len(register.prohibitions)
         if len(register.confirmations) > self._seen_confirmations:
             for confirmation in islice(register.confirmations.values(), self._seen_confirmations, None):
-                signed = self.action(confirmation)
-                if signed is not None and isinstance(signed.name, str):
-                    self._confirmed.setdefault((confirmation.scope, signed.name), []).append(confirmation)
-                self._seen_confirmations += 1
+                name = self._name_of(confirmation)
+                self._confirmed.setdefault((confirmation.scope, name), []).append(confirmation)
+            self._seen_confirmations = len(register.confirmations)
         self._made_for = made_for
 
     def _start_over(self) -> None:
@@ -86,10 +89,20 @@ class Rulebook:
             if entry is None or entry.action is None:
                 del self._parsed[identity]
 
+    def _name_of(self, confirmation: Confirmation) -> str:
+        try:
+            signed = self.action(confirmation)
+        except MunimentError:
+            signed = None
+        return signed.name if signed is not None and isinstance(signed.name, str) else _UNREADABLE
+
     def _take_in(self, prohibition: Prohibition) -> None:
-        forbidden = self.action(prohibition)
+        try:
+            forbidden = self.action(prohibition)
+        except MunimentError:
+            forbidden = None
         if forbidden is None:
-            # What it forbade was erased. It may have been anything, so it is asked about everything.
+            # What it forbade was erased or cannot be read. It may have been anything: it is asked about everything.
             self._add_pattern("", prohibition)
         elif isinstance(forbidden.name, Pattern):
             literal = folded(forbidden.name.text).replace("?", "*").partition("*")[0]

@@ -63,10 +63,11 @@ def keygen(settings: Settings, path: str, passphrase_prompt: bool) -> None:
 @click.option("--public-key", metavar="HEX", help="The public half, as keygen prints it.")
 @click.option("--key", metavar="FILE", help="The key file itself, instead.")
 @click.option("--for", "scopes", metavar="S", multiple=True, help="A scope the user speaks for, and all below it.")
+@click.option("--recovery", is_flag=True, help="Only to replace a lost key of this user; it signs nothing else.")
 @common
 @click.pass_obj
 def enroll(
-    settings: Settings, principal: str, public_key: str | None, key: str | None, scopes: tuple[str, ...]
+    settings: Settings, principal: str, public_key: str | None, key: str | None, scopes: tuple[str, ...], recovery: bool
 ) -> None:
     """Let a key speak for a user in some scopes. Only on a terminal: it asks the person who sits there.
 
@@ -88,7 +89,7 @@ def enroll(
     if typed.strip() != principal:
         raise EnrolDenied(principal=principal, detail="another name was typed")
     with settings.open() as store:
-        receipt = store.enroll_by(principal, public, scopes=wanted, by="terminal")
+        receipt = store.enroll_by(principal, public, scopes=wanted, by="terminal", recovery=recovery)
     emit_receipt(receipt, as_json=settings.json)
 
 

@@ -204,3 +204,30 @@ def test_an_audit_holds_the_decision_its_evidence_and_the_signature(world: World
     after = world.store.audit(decision.id or "")
     assert not after.complete
     assert any("erased" in line for line in after.missing)
+
+
+# --- the index --------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_forgotten_does_not_live_on_in_the_guard(world: World) -> None:
+    call = Action("fs.read", {"name": "The launch is on 12 March."})
+    said = world.agent.remember("The launch is on 12 March.")
+    world.user.confirm(call, agent=AGENT, uses=None)
+    assert world.agent.decide(call, dry_run=True).allowed
+    world.user.forget(said.id, reason="asked")
+
+    assert not world.agent.decide(call, dry_run=True).allowed
+    guard = world.store._engine.guard  # whether the text is still there cannot be asked from outside
+    assert {} == guard._rules._parsed
+
+
+def test_a_confirmation_that_cannot_be_read_denies_in_its_scope_and_nowhere_else(world: World) -> None:
+    world.store.enroll("user:ann", world.spare.public_key, scopes=("globex",))
+    elsewhere = world.store.user_session(scope="globex", principal="user:ann", signer=world.spare)
+    broken = world.user.confirm(SEND, agent=AGENT)
+    elsewhere.confirm(SEND, agent=AGENT)
+    register = world.store._engine.state.register  # no caller can write such a record
+    register.confirmations[bytes.fromhex(broken.id)].action = b"{}"
+
+    assert ("error:bad_value",) == world.agent.decide(SEND, dry_run=True).reasons
+    assert world.store.session(scope="globex", actor=AGENT).decide(SEND, dry_run=True).allowed
