@@ -56,9 +56,9 @@ def poison(args: argparse.Namespace) -> dict[str, object]:
 def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str, bool]]:
     folder = need(args, "poison/owasp_memory_guard_corpus.jsonl").parent
     for row in _lines(folder / "owasp_memory_guard_corpus.jsonl"):
-        # A card or social security number is personal, and no credential.
-        value, subcategory = str(row["value"]), str(row.get("subcategory", ""))
-        yield "owasp", value, row["category"] == "sensitive_data" and subcategory not in ("credit_card", "ssn", "pii")
+        # Of the personal data, cards and social security numbers are no credentials; one text holds a token as well.
+        value = str(row["value"])
+        yield "owasp", value, row["category"] == "sensitive_data" and (row["subcategory"] != "pii" or "Token" in value)
     for row in cast(
         "list[dict[str, object]]", json.loads((folder / "aws_memory_poisoning_test_cases.json").read_text())
     ):
