@@ -29,7 +29,7 @@ def test_there_are_enough_cases_of_every_family_and_a_third_is_generated() -> No
 
 @pytest.mark.parametrize("relaxed", [False, True], ids=["tight", "loosest"])
 @pytest.mark.parametrize("case", FEW, ids=[case.family for case in FEW])
-def test_an_attack_fails_and_the_act_beside_it_passes_under_any_policy(
+def test_i09_an_attack_fails_and_the_act_beside_it_passes_under_any_policy(
     case: Case, relaxed: bool, tmp_path: Path
 ) -> None:
     desk = Desk(tmp_path)
