@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -21,10 +20,8 @@ import sys, muniment
 from muniment import Action
 store = muniment.open(sys.argv[1], model="none")
 agent = store.session(scope="acme", actor="agent:planner")
-print("ready", flush=True)
-sys.stdin.readline()
-won = [n for n in range(int(sys.argv[2])) if agent.decide(Action("rm.file", {"n": n})).allowed]
-print(len(won), flush=True)
+for line in sys.stdin:
+    print(int(agent.decide(Action("rm.file", {"n": int(line)})).allowed), flush=True)
 """
 _DECIDER: Final = """
 import os, sys, muniment
@@ -38,20 +35,32 @@ os.kill(os.getpid(), 9)
 
 
 def race(count: int) -> dict[str, object]:
-    """Let two processes try every one of `count` single-use confirmations, and count what each of them won."""
+    """Let two processes decide at once on each of `count` single-use confirmations, and count what they won."""
     with tempfile.TemporaryDirectory(prefix="muniment-race-") as name:
         path = _store_with(Path(name), count)
-        racers = [_start(_RACER, path, count) for _ in range(2)]
-        for racer in racers:
-            _line(racer)
-        for racer in racers:
-            _tell(racer)
-        won = [int(_line(racer)) for racer in racers]
+        racers = [_start(_RACER, path, 0) for _ in range(2)]
+        won = [0, 0]
+        both = neither = 0
+        for n in range(count):
+            # Whoever is told first has a head start of microseconds: they take turns.
+            for racer in racers if n % 2 else reversed(racers):
+                _tell(racer, n)
+            answers = [int(_line(racer)) for racer in racers]
+            won = [total + answer for total, answer in zip(won, answers, strict=True)]
+            both += all(answers)
+            neither += not any(answers)
         for racer in racers:
             _end(racer)
         with muniment.open(path, model="none", read_only=True) as store:
             sound = store.verify().ok
-    return {"confirmations": count, "spent": sum(won), "by each": won, "log verifies": sound}
+    return {
+        "confirmations": count,
+        "spent": sum(won),
+        "by each": won,
+        "spent twice": both,
+        "not spent": neither,
+        "log verifies": sound,
+    }
 
 
 def killed_and_retried(count: int) -> dict[str, object]:
@@ -94,10 +103,10 @@ def _line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def _tell(process: subprocess.Popen[str]) -> None:
+def _tell(process: subprocess.Popen[str], number: int) -> None:
     if process.stdin is None:
         raise AssertionError("the process has no input")
-    process.stdin.write(json.dumps("go") + "\n")
+    process.stdin.write(f"{number}\n")
     process.stdin.flush()
 
 

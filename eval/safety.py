@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> dict[str, object]:
     result["ok"] = (
         not failures
         and (not isinstance(poisoned, dict) or poisoned["justified an action"] == 0)
-        and (not isinstance(races, dict) or races["spent"] == races["confirmations"])
+        and (not isinstance(races, dict) or (races["spent twice"], races["not spent"]) == (0, 0))
     )
     return result
 

@@ -311,7 +311,8 @@ class Store:
             decision = register.decisions.get(bytes.fromhex(to))
             if decision is None:
                 raise NotFound(id=to)
-            before = decision.seq - 1
+            # Not the sequence number before it: a process's first decision shares its batch with the opening.
+            before = decision.at_seq
             return before, None, max(decision.decided_at, register.recorded_at_seq(before))
         instant = parse_instant(to, end=True)
         return None, instant, instant

@@ -6,7 +6,7 @@ import html
 import importlib.util
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -32,7 +32,7 @@ def _module(name: str) -> ModuleType:
 
 
 @contextmanager
-def _running(server: ThreadingHTTPServer) -> Iterator[str]:
+def _running(server: ThreadingHTTPServer) -> Generator[str, None, None]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

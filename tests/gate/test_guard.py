@@ -113,6 +113,20 @@ def test_the_users_unsigned_words_forbid_and_do_not_allow(world: World) -> None:
         words.unprohibit(forbidden.id, reason="yes after all")
 
 
+def test_a_process_whose_first_write_is_a_decision_can_have_it_decided_again(tmp_path: Path) -> None:
+    key = muniment.KeyFile.create(tmp_path / "key")
+    with muniment.open(tmp_path / "store", create=True, model="none") as store:
+        store.enroll("user:ann", key.public_key, scopes=("acme",))
+        store.user_session(scope="acme", principal="user:ann", signer=key).confirm(SEND, agent=AGENT)
+    with muniment.open(tmp_path / "store", model="none") as store:
+        decision = store.session(scope="acme", actor=AGENT).decide(SEND)
+        explained = store.explain(decision.id or "")
+
+    assert decision.allowed
+    assert isinstance(explained, muniment.DecisionExplanation)
+    assert "same" == explained.outcome
+
+
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
