@@ -1,13 +1,14 @@
 """How long one LoCoMo conversation takes to import, to embed and to be asked; and what importing it again adds.
 
-With `--memory` also how the peak of resident memory grows with the number of turns imported, without vectors.
+With `--memory` also how the peak of resident memory grows with the turns imported, without vectors: while they come in,
+and when closing the store saves what it holds of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,8 @@ from ._harness import Result, need, time_each
 
 T = TypeVar("T")
 SCOPE = "eval/locomo"
-_MEMORY_TURNS = (0, 50_000, 100_000, 200_000)
+# How many turns of how many characters.
+_MEMORY_TURNS = ((0, 0), (20_000, 85), (50_000, 85), (5_000, 3_000))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> Result:
     with tempfile.TemporaryDirectory() as folder, muniment.open(Path(folder) / "store", create=True) as store:
         result = _measure(store, path, name, questions)
     if args.memory:
-        result["memory"] = [_memory_of(turns) for turns in _MEMORY_TURNS]
+        result["memory"] = [_memory_of(turns, length) for turns, length in _MEMORY_TURNS]
     return result
 
 
@@ -59,6 +61,8 @@ def _measure(store: Store, path: Path, name: str, questions: list[str]) -> Resul
     head = store.head.seq
     again, again_seconds = _timed(bring_in)
     return {
+        # Above the number of cores, the durations are those of a machine that others were using.
+        "load_average": round(os.getloadavg()[0], 2),
         "conversation": name,
         "turns": first.read,
         "written": first.written,
@@ -88,26 +92,42 @@ def _timed(call: Callable[[], T]) -> tuple[T, float]:
     return found, time.perf_counter() - start
 
 
-def _memory_of(turns: int) -> Result:
+def _memory_of(turns: int, length: int) -> Result:
     """Import a file of that many turns in a process of its own, whose peak is then the import's."""
-    done = subprocess.run([sys.executable, "-m", __name__, str(turns)], capture_output=True, text=True, check=True)
+    words = [sys.executable, "-m", __name__, str(turns), str(length)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     return cast("Result", json.loads(done.stdout))
 
 
-def _import_made(turns: int) -> Result:
+def _import_made(turns: int, length: int) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.jsonl"
         with path.open("w", encoding="utf-8") as file:
             for number in range(turns):
-                said = f"Turn {number}: the heron stood by the river until {number % 24} o'clock, and nobody asked why."
+                said = f"Turn {number}: " + (
+                    "the heron stood by the river, and nobody asked why; " * (1 + length // 50)
+                )
                 role = ("user", "assistant")[number % 2]
-                file.write(json.dumps({"role": role, "content": said, "time": f"@{1_600_000_000 + number}"}) + "\n")
+                file.write(
+                    json.dumps({"role": role, "content": said[:length], "time": f"@{1_600_000_000 + number}"}) + "\n"
+                )
         with muniment.open(Path(folder) / "store", create=True, model="none") as store:
             report, seconds = _timed(lambda: store.import_file(path, scope=SCOPE, format="jsonl", embed=False))
-            size = path.stat().st_size
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
-    return {"turns": report.written, "file_bytes": size, "seconds": round(seconds, 2), "peak_bytes": peak}
+            imported = _peak_bytes()
+        return {
+            "turns": report.written,
+            "file_bytes": path.stat().st_size,
+            "seconds": round(seconds, 2),
+            "peak_bytes_imported": imported,
+            "peak_bytes_closed": _peak_bytes(),
+        }
+
+
+def _peak_bytes() -> int:
+    # Not getrusage: what it gives is inherited from the process that started this one.
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return 1_024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 if __name__ == "__main__":
-    print(json.dumps(_import_made(int(sys.argv[1]))))
+    print(json.dumps(_import_made(int(sys.argv[1]), int(sys.argv[2]))))

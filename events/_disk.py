@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ._errors import DiskFull, StoreReadOnly, StoreUnsafe
+from ._errors import DiskFailed, DiskFull, StoreReadOnly, StoreUnsafe
 
 _NETWORK: Final = {0x6969: "NFS", 0xFF534D42: "CIFS", 0xFE534D42: "SMB2", 0x65735546: "FUSE", 0x01021997: "9p"}
 _COPY_ON_WRITE: Final = {0x9123683E: "btrfs", 0x2FC12FC1: "ZFS", 0x794C7630: "overlayfs", 0xCA451A4E: "bcachefs"}
@@ -25,7 +25,7 @@ class Disk:
 
     def create(self, path: Path, *, mode: int = 0o600) -> int:
         """Return a descriptor of a new file, opened for appending; the directory is not synced yet."""
-        with _typed(path, "a new file"):
+        with typed(path, "a new file"):
             return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, mode)
 
     def write(self, fd: int, data: bytes) -> None:
@@ -67,7 +67,7 @@ class Disk:
 
     def write_file(self, path: Path, data: bytes) -> None:
         """Write a whole file and make it durable under its final name; not for secrets that must be replaceable."""
-        with _typed(path, path.name):
+        with typed(path, path.name):
             fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
             try:
                 self.write(fd, data)
@@ -87,7 +87,7 @@ class Disk:
         self.sync_directory(path.parent)
 
 
-class _typed:  # noqa: N801  # a context manager that reads as a word
+class typed:  # noqa: N801  # a context manager that reads as a word
     """Turns the system's errors into ours, once, at the boundary."""
 
     def __init__(self, path: Path, what: str) -> None:
@@ -108,7 +108,10 @@ def raise_typed(error: OSError, path: Path, what: str) -> None:
     Raises:
         DiskFull: no space or quota is left.
         StoreReadOnly: the file system or the permissions do not allow writing.
+        DiskFailed: the device reports an error.
     """
+    if error.errno == errno.EIO:
+        raise DiskFailed(what=what, detail=error.strerror) from error
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         raise DiskFull(what=what) from error
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

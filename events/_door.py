@@ -18,16 +18,24 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from ._codec import parse_event_header
+from ._codec import EVENT_HEADER, parse_event_header
 from ._errors import StoreReadOnly
 from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
+from ._kinds import Rank
 from ._lock import WriterLock
-from ._log import Head, LocatedFrame, Location, Log, TornTail
-from ._model import Body, Draft, Forgotten, MemoryEnvelope, Opened, Rank
+from ._log import Log, TornTail
+from ._model import (
+    Body,
+    Draft,
+    Forgotten,
+    MemoryEnvelope,
+    Opened,
+)
+from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer
@@ -94,12 +102,14 @@ class Door:
         version: str,
         mutex: threading.RLock | None = None,
         read_only: bool = False,
+        chunks_of: Callable[[Forgotten], Collection[str]] | None = None,
     ) -> None:
         """Put the parts together. `mutex` is shared with whoever reads the followers."""
         self._log, self._keys, self._sealer, self._lock = log, keys, sealer, lock
         self._reader = Reader(log, sealer)
         self._slots, self._followers, self._clock, self._version = slots, list(followers), clock, version
         self._read_only = read_only
+        self._chunks_of = chunks_of or (lambda _: keys.content_chunks(CONTENT_CHUNK))
         self._mutex = threading.RLock() if mutex is None else mutex
         self._waiting: deque[_Ticket] = deque()
         self._announced = False
@@ -146,7 +156,6 @@ class Door:
                 self._take_over()
             while not ticket.done:
                 self._commit_group()
-                self._finish_erasures()
 
     def _commit_group(self) -> None:
         now = max(self._clock(), self._log.head.recorded_at + 1)
@@ -174,10 +183,18 @@ class Door:
             touched |= touches
         self._commit(group, drafts, now)
 
+    def is_settled(self) -> bool:
+        """Tell whether no commit, no forget and no rotation of the root was interrupted, or is just going on."""
+        with self._mutex:
+            if self._lock.mark() is not None or not self._keys.is_at_rest():
+                return False
+            return all(forgotten.key_epoch <= self._keys.epoch for _, forgotten in self._condemned)
+
     def settle(self) -> None:
         """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""
         with self._mutex, self._lock.hold():
             self._take_over()
+            self._keys.resume()
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
@@ -191,20 +208,27 @@ class Door:
     def _take_over(self) -> None:
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
-            self._keys.reload()
-            self._keys.finish()
+            self._keys.resume()
             self._sealer.forget_ciphers()
         self._log.complete()
         for batch in self._reader.read_new():
             self._show(batch)
-        torn = self._log.recover()
+        self._finish_erasures()
+        torn = self._log.recover(self._condemn_torn)
         if torn is not None:
             self.torn.append(torn)
-            if torn.slots:
-                self._keys.reload()
-                self._keys.reserve(max(torn.slots) + 1)
-                self._keys.shred(torn.slots)
-        self._finish_erasures()
+
+    def _condemn_torn(self, named: frozenset[int]) -> None:
+        # Its headers may be what is missing, or be read from the wrong place: slots are taken in order, so every one
+        # goes that a commit of that size could have taken, and none that has no key yet.
+        first = self._first_free_slot()
+        most = 2 * (1 + self._log.bytes_after_head() // EVENT_HEADER.size)
+        self._keys.reload()
+        taken = named.union(range(first, first + most))
+        live = {slot for slot in taken if slot < self._keys.capacity} - self._keys.shredded
+        if live:
+            self._keys.shred(live)
+            self._sealer.forget_ciphers()
 
     def _show(self, batch: Batch) -> None:
         for follower in self._followers:
@@ -216,6 +240,8 @@ class Door:
     def _commit(self, group: Sequence[_Ticket], drafts: list[Draft], now: int) -> None:
         try:
             batch = self._write(drafts, now) if any(ticket.planned for ticket in group) else None
+            # Before anyone is told: whoever asked for a forget may be another thread than this one.
+            self._finish_erasures()
         except BaseException as error:
             for ticket in group:
                 ticket.fail(error)
@@ -247,7 +273,7 @@ class Door:
         return batch
 
     def _assign_slots(self, drafts: Sequence[Draft]) -> tuple[dict[str, int], list[int]]:
-        free = max(self._log.head.next_slot, 1 + max(self._keys.shredded, default=-1))
+        free = self._first_free_slot()
         scopes: dict[str, int] = {}
         slots: list[int] = []
         for draft in drafts:
@@ -267,15 +293,23 @@ class Door:
             self._keys.reserve(free)
         return scopes, slots
 
+    def _first_free_slot(self) -> int:
+        return max(self._log.head.next_slot, self._keys.first_never_shredded)
+
     def _finish_erasures(self) -> None:
         condemned = [(at, forgotten) for at, forgotten in self._condemned if forgotten.key_epoch > self._keys.epoch]
         if condemned:
             slots = {slot for _, forgotten in condemned for _, slot in forgotten.targets}
             slots.update(slot for _, forgotten in condemned for slot in forgotten.other_slots)
+            # Envelopes hold nothing of a memory's words. But the register keeps what was confirmed, which other slots
+            # seal, and a forgotten scope's envelopes go too: then no chunk may stay.
+            beyond = any(forgotten.other_slots or forgotten.closed_scope is not None for _, forgotten in condemned)
             self._keys.reload()
             self._keys.shred(
                 slots,
-                drop_chunks=self._keys.content_chunks(CONTENT_CHUNK),
+                drop_chunks=self._keys.content_chunks("")
+                if beyond
+                else {name for _, forgotten in condemned for name in self._chunks_of(forgotten)},
                 tombstones=[entry for at, forgotten in condemned for entry in ledger_entries(forgotten, at)],
             )
             self._sealer.forget_ciphers()

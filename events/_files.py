@@ -16,6 +16,7 @@ from ._codec import FORMAT, SEGMENT_HEADER_BYTES
 from ._disk import Disk, check_file_system, raise_typed
 from ._errors import BadArgument, StoreMissing, StoreNewer
 from ._keys import KeyTree
+from ._lock import MARK_BYTES
 from ._log import Log
 from ._time import format_instant
 
@@ -71,10 +72,10 @@ def create_store(path: Path, disk: Disk, now: int) -> StoreFiles:
         StoreUnsafe: it is on a network file system.
     """
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_directory(path, disk)
     except OSError as error:
         raise_typed(error, path, "the store")
-    foreign = sorted(p.name for p in path.iterdir() if p.name not in _LEFTOVERS)
+    foreign = sorted(p.name for p in path.iterdir() if p.name not in _LEFTOVERS and not _is_unfinished_toml(p))
     if foreign:
         raise BadArgument(argument="path", detail=f"`{path}` holds other files, among them `{foreign[0]}`")
     warning = check_file_system(path)
@@ -85,7 +86,8 @@ def create_store(path: Path, disk: Disk, now: int) -> StoreFiles:
     KeyTree.create(files.root_key, files.keys, disk)
     files.projections.mkdir(mode=0o700, exist_ok=True)
     files.checkpoints.mkdir(mode=0o700, exist_ok=True)
-    os.close(os.open(files.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    # With room for the mark: on a full disk there would be none later, and forgetting must work there.
+    disk.write_file(files.lock, bytes(MARK_BYTES))
     disk.sync_directory(path)
     lines = ("# A Muniment store. Do not edit.", f"format = {FORMAT}", f'store_id = "{store_id.hex()}"')
     text = "\n".join((*lines, f'created = "{files.created}"', ""))
@@ -115,6 +117,20 @@ def find_store(path: Path) -> StoreFiles:
     return StoreFiles(path, store_id, created, check_file_system(path))
 
 
+def _make_directory(path: Path, disk: Disk) -> None:
+    # Also when it was there: an interrupted creation may have made it without its name being durable.
+    missing = [path]
+    while not missing[-1].parent.exists():
+        missing.append(missing[-1].parent)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for made in reversed(missing):
+        disk.sync_directory(made.parent)
+
+
+def _is_unfinished_toml(path: Path) -> bool:
+    return path.name.startswith(f".{_TOML}.")
+
+
 def _remove_unfinished(path: Path) -> None:
     # Without muniment.toml and with an empty log, what lies about is an interrupted creation. A log with events in it
     # is somebody's memory, whatever became of the file that names it.
@@ -126,3 +142,6 @@ def _remove_unfinished(path: Path) -> None:
             for file in directory.iterdir():
                 file.unlink()
     (path / "root.key").unlink(missing_ok=True)
+    for file in path.iterdir():
+        if _is_unfinished_toml(file):
+            file.unlink()

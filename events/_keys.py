@@ -17,7 +17,7 @@ Steps of a rotation, with what a crash after each leaves:
     5. new root over the other slot, fsync: the old root is gone from the disk
     6. removal of old tables and pages, fsync of keys/: sealed leftovers that no root opens
 
-`finish` runs steps 5 and 6, on the normal path and on recovery alike.
+`finish` runs steps 5 and 6, on the normal path and, through `resume`, when the next holder of the lock recovers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Final
 import msgspec
 from blake3 import blake3
 
-from ._disk import Disk
+from ._disk import Disk, typed
 from ._errors import KeyMissing
 from ._seal import KEY_BYTES, NONCE_BYTES, TAG_BYTES, open_blob, seal_blob
 
@@ -85,6 +85,7 @@ class KeyTree:
         self._cache: dict[int, bytes] = {}
         self._root_fd: int | None = None
         self._root, self._table = self._load()
+        self._last_shredded: tuple[_Table | None, int] = (None, 0)
 
     @classmethod
     def create(cls, root_path: Path, directory: Path, disk: Disk) -> KeyTree:
@@ -131,6 +132,15 @@ class KeyTree:
         """The slots whose keys were destroyed."""
         return self._table.shredded
 
+    @property
+    def first_never_shredded(self) -> int:
+        """The first slot after all those whose keys were destroyed."""
+        table, first = self._last_shredded
+        if table is not self._table:
+            first = 1 + max(self._table.shredded, default=-1)
+            self._last_shredded = (self._table, first)
+        return first
+
     def is_shredded(self, slot: int) -> bool:
         """Tell whether the slot's key was destroyed on purpose."""
         return slot in self._table.shredded
@@ -142,6 +152,12 @@ class KeyTree:
         if page is None:
             page = self._cache[number] = self._open_page(number)
         return page[index * KEY_BYTES : (index + 1) * KEY_BYTES]
+
+    def live_key(self, slot: int) -> bytes | None:
+        """Return the key of a slot, or None when it was destroyed: what stands in its place may seal nothing."""
+        key = self.slot_key(slot)
+        # After the key, not before: fetching it may have loaded the table in which the slot is destroyed.
+        return None if self.is_shredded(slot) else key
 
     def chunk_key(self, name: str) -> bytes | None:
         """Return the key of a sealed chunk of a projection, or None when it has none (any more)."""
@@ -173,6 +189,11 @@ class KeyTree:
         if self._root_fd is not None:
             os.close(self._root_fd)
             self._root_fd = None
+
+    def is_at_rest(self) -> bool:
+        """Tell whether both root slots hold the same root, so that no older one is on the disk."""
+        _, _, slots = _read_root_slots(self._root_path)
+        return slots[0] == slots[1]
 
     def reserve(self, upto: int) -> None:
         """Make sure that every slot below `upto` has a durable key. Called before the events that use them."""
@@ -236,6 +257,16 @@ class KeyTree:
         self._write_root_slot(epoch % 2, epoch, root)
         self._root, self._table = root, table
         self._cache.update(fresh)
+        self.finish()
+
+    def resume(self) -> None:
+        """Finish a rotation that was interrupted, or whose outcome is unknown; usually there is nothing to do."""
+        self.reload()
+        epoch, root, slots = _read_root_slots(self._root_path)
+        if slots[0] != slots[1]:
+            # A sync that failed may have left the new root in memory only, in a page marked clean: it must reach the
+            # disk before the old one goes.
+            self._write_root_slot(slots.index((epoch, root)), epoch, root)
         self.finish()
 
     def finish(self) -> None:
@@ -307,12 +338,13 @@ class KeyTree:
         return open_blob(ref.key, data[:NONCE_BYTES], data[NONCE_BYTES:], _page_context(number))
 
     def _write_root_slot(self, slot: int, epoch: int, root: bytes) -> None:
-        fd = os.open(self._root_path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            self._disk.overwrite(fd, _format_root(epoch, root), slot * _ROOT_SLOT_BYTES)
-            self._disk.sync(fd)
-        finally:
-            os.close(fd)
+        with typed(self._root_path, "root.key"):
+            fd = os.open(self._root_path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                self._disk.overwrite(fd, _format_root(epoch, root), slot * _ROOT_SLOT_BYTES)
+                self._disk.sync(fd)
+            finally:
+                os.close(fd)
 
 
 def _format_root(epoch: int, root: bytes) -> bytes:
@@ -321,7 +353,10 @@ def _format_root(epoch: int, root: bytes) -> bytes:
 
 
 def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | None]]:
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise KeyMissing(slot="root", detail="root.key is missing") from error
     slots: list[tuple[int, bytes] | None] = []
     for at in (0, _ROOT_SLOT_BYTES):
         head = data[at : at + _ROOT.size]
@@ -335,10 +370,7 @@ def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | N
 
 
 def _read_root(path: Path) -> tuple[int, bytes]:
-    try:
-        epoch, root, _ = _read_root_slots(path)
-    except FileNotFoundError as error:
-        raise KeyMissing(slot="root", detail="root.key is missing") from error
+    epoch, root, _ = _read_root_slots(path)
     return epoch, root
 
 

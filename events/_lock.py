@@ -7,13 +7,21 @@ The turnstile is a second `flock`, on the directory of the log. Whoever wants th
 waits for the lock, then lets the turnstile go: a writer that has just released the lock cannot take it again before the
 one that is waiting for it.
 
-The mark is 24 bytes of the lock file: where the frame begins that is being written, or zeros. It is set before the
+The mark is 48 bytes of the lock file: where the frame begins that is being written, or zeros. It is set before the
 frame's first byte and cleared after its fdatasync.
+
+     0  8     b"MNMARK1\0"
+     8  u64   first sequence number of the segment
+    16  u64   offset
+    24  16    the kernel's boot id
+    40  u64   inode of the lock file
 
     a reader never reads past it, so it never shows what a power cut could take back
     a writer that finds it set knows that the last holder died or failed in between, and recovers before it appends
 
-It needs no fsync of its own: it guards against processes that end, and a power cut ends all of them.
+It needs no fsync of its own: it guards against processes that end, and a power cut ends all of them. So after a power
+cut the file may hold any mark that it ever held, and a copy may hold the mark of another moment than its log. A mark of
+another boot or another file therefore says nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +32,17 @@ import struct
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ._errors import StoreReadOnly
 
-_MARK: Final = struct.Struct(">8sQQ")
+_MARK: Final = struct.Struct(">8sQQ16sQ")
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MAGIC: Final = b"MNMARK1\0"
-_NONE: Final = bytes(_MARK.size)
+MARK_BYTES: Final = _MARK.size
+_NONE: Final = bytes(MARK_BYTES)
 
 
 class Mark(NamedTuple):
@@ -68,7 +79,8 @@ class WriterLock:
 
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""
-        os.pwrite(self._descriptor(), _MARK.pack(_MAGIC, *mark), 0)
+        fd = self._descriptor()
+        os.pwrite(fd, _MARK.pack(_MAGIC, *mark, _boot_id(), os.fstat(fd).st_ino), 0)
 
     def clear_mark(self) -> None:
         """Say that it is durable, or gone; the lock is held."""
@@ -84,8 +96,9 @@ class WriterLock:
         data = os.pread(self._reading, _MARK.size, 0)
         if len(data) < _MARK.size or data == _NONE:
             return None
-        magic, segment, offset = _MARK.unpack(data)
-        return Mark(segment, offset) if magic == _MAGIC else None
+        magic, segment, offset, boot, inode = _MARK.unpack(data)
+        is_ours = (magic, boot, inode) == (_MAGIC, _boot_id(), os.fstat(self._reading).st_ino)
+        return Mark(segment, offset) if is_ours else None
 
     def close(self) -> None:
         """Release the descriptors."""
@@ -112,3 +125,11 @@ class WriterLock:
             except OSError as error:
                 raise StoreReadOnly(path=str(self._path.parent), detail=str(error.strerror)) from error
         return self._fd
+
+
+@cache
+def _boot_id() -> bytes:
+    try:
+        return bytes.fromhex(_BOOT_ID.read_text().strip().replace("-", ""))
+    except (OSError, ValueError):
+        return bytes(16)  # without it, a mark of an earlier boot is believed until a writer clears it

@@ -20,21 +20,18 @@ that never reached the disk (a second fsync would then succeed without having wr
 
 from __future__ import annotations
 
-import itertools
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+from blake3 import blake3
 
 from ._codec import (
     DIGEST_BYTES,
-    EVENT_HEADER,
-    FRAME_HEADER,
     FRAME_HEADER_BYTES,
-    FRAME_MAGIC,
     NO_SLOT,
     SEGMENT_HEADER_BYTES,
     Damaged,
@@ -43,59 +40,20 @@ from ._codec import (
     format_frame,
     format_segment_header,
     genesis,
-    is_frame_header,
     parse_frame,
     parse_segment_header,
 )
 from ._disk import Disk, raise_typed
-from ._errors import LogCorrupt, StoreReadOnly, WriterPoisoned
+from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
+from ._positions import Head, LocatedFrame, Location
+from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
-_SECTOR: Final = 512
-_ENOUGH_ZEROS: Final = 16
 _SUFFIX: Final = ".seg"
 _RECORDED_AT: Final = struct.Struct(">q")
 _RECORDED_AT_OFFSET: Final = 12
-_SLOTS: Final = struct.Struct(">II")
-_SLOTS_OFFSET: Final = 36
-
-
-class Head(msgspec.Struct, frozen=True, array_like=True):
-    """
-    A place in the log that commits to everything before it, and where to read on.
-
-    `seq` and `chain` are the last event's; `segment` is the first sequence number of its segment, `offset` the end of
-    its frame there. `recorded_at` is the last record time, `next_slot` the first key slot that no event names.
-    """
-
-    log_id: bytes
-    seq: int
-    chain: bytes
-    segment: int
-    offset: int
-    recorded_at: int
-    next_slot: int
-
-
-class Location(NamedTuple):
-    """Where an event's bytes lie."""
-
-    segment: int
-    offset: int
-    length: int
-
-
-class LocatedFrame(NamedTuple):
-    """A frame, the segment and offset at which it begins."""
-
-    frame: Frame
-    segment: int
-    offset: int
-
-    def location(self, index: int) -> Location:
-        """Return where the frame's event number `index` lies."""
-        return Location(self.segment, self.offset + self.frame.offsets[index], len(self.frame.events[index]))
+_SEQ: Final = slice(4, 12)
 
 
 class TornTail(NamedTuple):
@@ -131,7 +89,8 @@ class Log:
         self._fds: dict[int, int] = {}
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
-        self.damage: LogCorrupt | None = None
+        self._is_last_known = False
+        self.damage: Corrupt | None = None
         self.head = self.start
 
     @classmethod
@@ -174,6 +133,8 @@ class Log:
         Stops at the end, at an unfinished frame, and at damage, which it leaves in `damage`.
         """
         self.damage = None
+        if self.head == self.start and not self._continues(self.head.segment):
+            return
         while True:
             data = self._rest_of_segment()
             at = 0
@@ -183,12 +144,20 @@ class Log:
                     break
                 yield located
                 at += located.frame.size
-            if self.damage or at < len(data) or not self._enter_next_segment():
+            whole = self.damage is None and at == len(data)
+            if whole and self._enter_next_segment():
+                continue
+            if self.damage or not self._must_go_on(self.head.offset + len(data) - at, whole=whole):
                 return
 
     def read_at(self, where: Location) -> bytes:
         """Return an event's bytes; they were checked when it was first read."""
         return os.pread(self._fd(where.segment), where.length, where.offset)
+
+    def corrupt_at(self, where: Location, raw: bytes, detail: str) -> LogCorrupt:
+        """Return the error that names an event whose bytes are not those that were written."""
+        seq = int.from_bytes(raw[_SEQ], "big")
+        return LogCorrupt(seq=seq, segment=self._path(where.segment).name, offset=where.offset, detail=detail)
 
     def is_behind(self) -> bool:
         """Tell, by two system calls, whether there are bytes after the head."""
@@ -235,11 +204,12 @@ class Log:
             self._rewrite(mark)
             self._clear_mark()
 
-    def recover(self) -> TornTail | None:
+    def recover(self, condemn: Callable[[frozenset[int]], None]) -> TornTail | None:
         """
         Set aside the remains of an unfinished commit after the head, and return what they were.
 
-        Called by the holder of the lock, after `complete` and after reading everything that is whole.
+        Called by the holder of the lock, after `complete` and after reading everything that is whole. `condemn` is
+        given the key slots that the remains name, and destroys their keys.
 
         Raises:
             LogCorrupt: the bytes after the head are not the remains of an unfinished commit.
@@ -251,12 +221,20 @@ class Log:
         if size <= self.head.offset:
             return None
         data = os.pread(fd, size - self.head.offset, self.head.offset)
-        name = f"{self.head.segment:016d}.torn-{self.head.offset}-{os.urandom(4).hex()}"
+        # The same name and bytes each time: a recovery that was interrupted is simply done again.
+        name = f"{self.head.segment:016d}.torn-{self.head.offset}-{blake3(data).hexdigest(4)}"
+        torn = TornTail(self.head.seq + 1, len(data), name, slots_named(data, self.head.next_slot))
         self._disk.write_file(self._directory / name, data)
+        self._disk.sync_directory(self._directory)
+        # Before the cut: after it, nobody would know that these slots were used, and give them to others.
+        condemn(torn.slots)
         self._disk.truncate(fd, self.head.offset)
         self._disk.sync(fd)
-        self._disk.sync_directory(self._directory)
-        return TornTail(self.head.seq + 1, len(data), name, _slots_named(data, self.head.next_slot))
+        return torn
+
+    def segment_name(self, first_seq: int) -> str:
+        """Return the file name of a segment."""
+        return self._path(first_seq).name
 
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""
@@ -274,7 +252,7 @@ class Log:
         try:
             frame = parse_frame(data, at, head.seq + 1, Digest(head.chain))
         except Damaged as error:
-            if not _is_torn(data, at, head.offset):
+            if not is_torn(data, at, head.offset):
                 self.damage = self._corrupt(str(error))
             return None
         if frame is None:
@@ -289,7 +267,7 @@ class Log:
         seq = head.seq + len(frame.events)
         next_slot = head.next_slot
         for event in frame.events:
-            for slot in _SLOTS.unpack_from(event, _SLOTS_OFFSET):
+            for slot in SLOTS.unpack_from(event, SLOTS_OFFSET):
                 if next_slot <= slot != NO_SLOT:
                     next_slot = slot + 1
         self.head = Head(
@@ -317,21 +295,41 @@ class Log:
         following = self.head.seq + 1
         return following > self.head.segment and os.path.exists(f"{self._prefix}{following:016d}{_SUFFIX}")
 
+    def _must_go_on(self, size: int, *, whole: bool) -> bool:
+        # Where reading stops must be the last segment. A reader may stop while a writer appends and rolls, so when
+        # there is a later one, this one is looked at again: it is final now, and lacks nothing. Listing is slow, so a
+        # whole end is believed but for the first time.
+        if whole and self._is_last_known:
+            return False
+        head = self.head
+        if not any(int(path.stem) > head.segment for path in self.segments()):
+            self._is_last_known = True
+            return False
+        if self._readable_size(self._fd(head.segment)) > size or (whole and self._has_next_segment()):
+            return True
+        self.damage = self._corrupt("the segment ends before the next one begins")
+        return False
+
     def _enter_next_segment(self) -> bool:
         head = self.head
         if not self._has_next_segment():
             return False
+        if not self._continues(head.seq + 1):
+            return False
+        self._move_to_segment(head.seq + 1)
+        return True
+
+    def _continues(self, first_seq: int) -> bool:
+        head = self.head
+        header = os.pread(self._fd(first_seq), SEGMENT_HEADER_BYTES, 0)
         try:
-            log_id, first_seq, before = parse_segment_header(
-                self._path(head.seq + 1).read_bytes()[:SEGMENT_HEADER_BYTES]
-            )
+            found = parse_segment_header(header)
         except Damaged as error:
             self.damage = self._corrupt(str(error))
             return False
-        if (log_id, first_seq, before) != (self._log_id, head.seq + 1, head.chain):
-            self.damage = self._corrupt("the next segment does not continue this one")
+        if found != (self._log_id, head.seq + 1, head.chain):
+            self.damage = self._corrupt("the segment does not continue what stands before it")
             return False
-        self._move_to_segment(head.seq + 1)
         return True
 
     def _roll(self) -> None:
@@ -424,47 +422,3 @@ class Log:
                 ) from error
             self._fds[segment] = fd
         return fd
-
-
-def _is_torn(data: bytes, at: int, offset: int) -> bool:
-    # A torn commit is the last thing in the log, and lacks bytes: it is short (parse_frame says None, not Damaged), or
-    # a sector of it was never written and reads as zeros. A full-length frame that is merely wrong is damage, and so is
-    # a bad frame with another frame's beginning after it.
-    rest = data[at:]
-    if rest.find(FRAME_MAGIC, 1) != -1 and _another_frame(rest):
-        return False
-    return _has_zeroed_sector(rest, offset)
-
-
-def _another_frame(rest: bytes) -> bool:
-    position = rest.find(FRAME_MAGIC, 1)
-    while position != -1:
-        if is_frame_header(rest, position):
-            return True
-        position = rest.find(FRAME_MAGIC, position + 1)
-    return False
-
-
-def _has_zeroed_sector(rest: bytes, offset: int) -> bool:
-    # Sectors are those of the file: the first and the last one may be partly ours. A handful of zeros at either end
-    # proves nothing, since a hash may end in them.
-    start = -offset % _SECTOR
-    edges = [0, *range(start, len(rest), _SECTOR), len(rest)]
-    return any(high - low >= _ENOUGH_ZEROS and not any(rest[low:high]) for low, high in itertools.pairwise(edges))
-
-
-def _slots_named(torn: bytes, first_free: int) -> frozenset[int]:
-    # Slots that the torn commit may have used. Events are walked as far as they are there; of the last one at least
-    # the header must be whole for its slots to have sealed anything that can be read.
-    slots: set[int] = set()
-    if len(torn) < FRAME_HEADER_BYTES:
-        return frozenset()
-    count = FRAME_HEADER.unpack_from(torn)[3]
-    position = FRAME_HEADER_BYTES + 4 * count
-    for n in range(min(count, len(torn) // 4)):
-        if len(torn) < position + EVENT_HEADER.size:
-            break
-        slots.update(_SLOTS.unpack_from(torn, position + _SLOTS_OFFSET))
-        (length,) = struct.unpack_from(">I", torn, FRAME_HEADER_BYTES + 4 * n)
-        position += length
-    return frozenset(slot for slot in slots if first_free <= slot != NO_SLOT)

@@ -11,97 +11,12 @@ reason of a forget.
 
 from __future__ import annotations
 
-from enum import IntEnum, StrEnum
 from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 
 from ._ids import Id
-
-
-class Kind(StrEnum):
-    """What sort of thing a memory is."""
-
-    NOTE = "note"
-    CHAT = "chat"
-    EPISODE = "episode"
-    FACT = "fact"
-    PREFERENCE = "preference"
-    CONSTRAINT = "constraint"
-    DECISION = "decision"
-    COMMITMENT = "commitment"
-    MISSION = "mission"
-    LESSON = "lesson"
-    WORKFLOW = "workflow"
-
-
-class Provenance(StrEnum):
-    """What sort of evidence a memory is, from weak to strong. It limits use, and never gives rank."""
-
-    PLANNING = "planning"
-    OBSERVATION = "observation"
-    ACTION = "action"
-    USER_CONFIRMATION = "user_confirmation"
-
-
-class Rank(IntEnum):
-    """How much authority an origin has."""
-
-    EXTERNAL = 0
-    AGENT = 1
-    USER = 2
-    SIGNED = 3
-
-
-class Status(StrEnum):
-    """The fate of a memory at an instant, derived by replay and never stored."""
-
-    PENDING = "pending"
-    ACTIVE = "active"
-    CONDITIONAL = "conditional"
-    DISPUTED = "disputed"
-    SUPERSEDED = "superseded"
-    RETIRED = "retired"
-    REJECTED = "rejected"
-    QUARANTINED = "quarantined"
-    ERASED = "erased"
-
-
-class LinkType(StrEnum):
-    """How one memory stands to another."""
-
-    SUPERSEDES = "supersedes"
-    DERIVES_FROM = "derives-from"
-    SUPPORTS = "supports"
-    CONTRADICTS = "contradicts"
-    ABOUT = "about"
-    RELATES = "relates"
-
-
-class EventType(IntEnum):
-    """The number of each event type on disk."""
-
-    OPENED = 1
-    REMEMBERED = 2
-    SUPERSEDED = 3
-    RETIRED = 4
-    FORGOTTEN = 5
-    LINKED = 6
-    UNLINKED = 7
-    CONFIRMED = 8
-    REVOKED = 9
-    PROHIBITED = 10
-    UNPROHIBITED = 11
-    REVIEWED = 12
-    LIFTED = 13
-    ENROLLED = 14
-    QUARANTINED = 15
-    RELEASED = 16
-    DECIDED = 17
-    PROPOSED = 18
-    REQUESTED = 19
-    REFUSED = 20
-    ROLLBACK_ACCEPTED = 21
+from ._kinds import EventType
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
@@ -182,7 +97,8 @@ class Forgotten(Envelope, frozen=True):
 
     `targets` are (memory id, key slot); `tombstones` are (domain, digest, belief key or None, normal form). Without
     `everyone` ranks above the setter's may state the value again. `key_epoch` is the epoch that the key tree must have
-    reached: an older one means that the erasure was interrupted, and the next holder of the lock finishes it.
+    reached: an older one means that the erasure was interrupted, and the next holder of the lock finishes it. `kept`
+    are ids of what holds the value and stays, `elsewhere` those of what derives from it beyond the setter's authority.
     """
 
     TYPE = EventType.FORGOTTEN
@@ -194,6 +110,8 @@ class Forgotten(Envelope, frozen=True):
     key_epoch: int
     other_slots: tuple[int, ...] = ()
     closed_scope: str | None = None
+    kept: tuple[bytes, ...] = ()
+    elsewhere: tuple[bytes, ...] = ()
 
 
 class Linked(Envelope, frozen=True):

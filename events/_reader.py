@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from ._codec import Digest, EventHeader, parse_event_header
-from ._log import Head, LocatedFrame, Location, Log
+import msgspec
+
+from ._codec import Damaged, Digest, EventHeader, parse_event_header
+from ._errors import KeyMissing, LogCorrupt
+from ._log import Log
 from ._model import Body, Envelope
+from ._positions import Head, LocatedFrame, Location
 from ._seal import Sealer
 
 
@@ -58,24 +62,58 @@ class Reader:
         return self.log.head
 
     def read_new(self) -> Iterator[Batch]:
-        """Yield the batches after the position, moving past each one."""
+        """Yield the batches after the position, moving past each one; stops before damage, and leaves it in the log."""
+        before = self.log.head
         for located in self.log.read_new():
-            yield self.open_frame(located)
+            try:
+                batch = self.open_frame(located)
+            except (LogCorrupt, KeyMissing) as error:
+                self.log.head, self.log.damage = before, error
+                return
+            yield batch
+            before = self.log.head
 
     def open_frame(self, located: LocatedFrame) -> Batch:
         """Return a frame with its envelopes opened; the log's head must stand at its end."""
-        events: list[Event] = []
-        for index, raw in enumerate(located.frame.events):
-            header = parse_event_header(raw)
-            envelope = self._sealer.open_envelope(header, raw)
-            events.append(Event(header, envelope, located.location(index), located.frame.chain[index], raw))
+        events = [self.open_event(located, index) for index in range(len(located.frame.events))]
         return Batch(events, self.log.head)
+
+    def open_event(self, located: LocatedFrame, index: int) -> Event:
+        """
+        Return one event of a frame, its envelope opened.
+
+        Raises:
+            LogCorrupt: the chain holds, but what it chains is no event of ours: a forger's, who can hash as well as we.
+            KeyMissing: its key does not fit, and no forget explains it.
+        """
+        raw, where = located.frame.events[index], located.location(index)
+        seq = located.frame.first_seq + index
+        try:
+            header = parse_event_header(raw)
+            if header.seq != seq:
+                raise Damaged(f"it says that it is event {header.seq}")
+            envelope = self._sealer.open_envelope(header, raw)
+        except (Damaged, msgspec.MsgspecError) as error:
+            name = self.log.segment_name(where.segment)
+            raise LogCorrupt(seq=seq, segment=name, offset=where.offset, detail=str(error)) from error
+        return Event(header, envelope, where, located.frame.chain[index], raw)
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
-        return self._sealer.open_body(event.header, event.raw)
+        try:
+            return self._sealer.open_body(event.header, event.raw)
+        except Damaged as error:
+            raise self.log.corrupt_at(event.where, event.raw, str(error)) from error
 
     def read_body(self, where: Location) -> Body | None:
-        """Return the body of an event by its place; None when it has none, or its key was destroyed."""
+        """
+        Return the body of an event by its place; None when it has none, or its key was destroyed.
+
+        Raises:
+            LogCorrupt: the bytes there are no longer those that were read first, perhaps by another process, long ago.
+        """
         raw = self.log.read_at(where)
-        return self._sealer.open_body(parse_event_header(raw), raw)
+        try:
+            return self._sealer.open_body(parse_event_header(raw), raw)
+        except Damaged as error:
+            raise self.log.corrupt_at(where, raw, str(error)) from error

@@ -19,9 +19,17 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ._codec import EVENT_HEADER, EVENT_VERSION, NO_COMMITMENT, NO_SLOT, EventHeader
+from ._codec import EVENT_HEADER, EVENT_VERSION, NO_COMMITMENT, NO_SLOT, Damaged, EventHeader
 from ._errors import KeyMissing
-from ._model import BODIES, ENVELOPES, Body, Draft, Envelope, EventType, WordsBody
+from ._kinds import EventType
+from ._model import (
+    BODIES,
+    ENVELOPES,
+    Body,
+    Draft,
+    Envelope,
+    WordsBody,
+)
 
 KEY_BYTES: Final = 32
 TAG_BYTES: Final = 16
@@ -135,6 +143,7 @@ class Sealer:
 
         Raises:
             KeyMissing: the key does not fit and no forget explains it.
+            Damaged: the key fits, and the bytes are not those that were sealed.
         """
         slot = header.scope_slot
         kept = self._scopes.get(slot)
@@ -147,8 +156,11 @@ class Sealer:
         try:
             plain = kept[0].decrypt(header.nonce, sealed, _ENVELOPE_DOMAIN + self._log_id + event[:_HEADER_BYTES])
         except InvalidTag as error:
-            raise _unfit(slot) from error
-        return _ENVELOPE_DECODERS[header.type].decode(_unpad(plain))
+            raise Damaged("the sealed bytes do not fit the key they commit to") from error
+        decoder = _ENVELOPE_DECODERS.get(header.type)
+        if decoder is None:
+            raise Damaged(f"unknown event type {header.type}: damaged, or written by a newer program")
+        return decoder.decode(_unpad(plain))
 
     def open_body(self, header: EventHeader, event: bytes) -> Body | None:
         """
@@ -156,6 +168,7 @@ class Sealer:
 
         Raises:
             KeyMissing: the key does not fit and no forget explains it.
+            Damaged: the key fits, and the bytes are not those that were sealed.
         """
         slot = header.slot
         if slot == NO_SLOT:
@@ -168,7 +181,7 @@ class Sealer:
         try:
             plain = AESGCM(key).decrypt(header.nonce, sealed, _BODY_DOMAIN + self._log_id + event[:_HEADER_BYTES])
         except InvalidTag as error:
-            raise _unfit(slot) from error
+            raise Damaged("the sealed bytes do not fit the key they commit to") from error
         return _BODY_DECODERS[header.type].decode(_unpad(plain))
 
     def _scope_cipher(self, slot: int) -> tuple[AESGCM, bytes]:
@@ -181,10 +194,6 @@ class Sealer:
     def _explain_missing(self, slot: int) -> None:
         if not self._keys.is_shredded(slot):
             raise KeyMissing(slot=slot, detail="it is another key than the event was sealed with")
-
-
-def _unfit(slot: int) -> KeyMissing:
-    return KeyMissing(slot=slot, detail="the sealed bytes do not fit the key they commit to")
 
 
 def _pad(plain: bytes) -> bytes:

@@ -244,7 +244,7 @@ class Admission:
         if seen.envelope.belief_key is not None and not seen.envelope.many:
             resolution = self._state.beliefs.resolution(seen, valid_at=at.recorded_at, known=LATEST)
             seen = resolution.current or seen
-        return None if seen is memory or seen.erasure is not None else seen
+        return None if seen.id == memory.id or seen.erasure is not None else seen
 
     def _draft(self, request: MemoryRequest, target: Memory | None, rank: Rank, at: Moment) -> Draft:
         handle = request.handle

@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 
 from muniment.events import (
-    ActionBody,
     AlreadyDone,
     BadArgument,
     DerivedRecords,
@@ -32,15 +31,12 @@ from muniment.events import (
     covers,
     format_id,
     new_id,
-    normal_form,
-    parse_data,
 )
 from muniment.projections import FAR_FUTURE, Memory, Projections
 
-from ._actions import parse_action
 from ._admission import Admission, words_draft
-from ._guard import argument_texts
 from ._handles import Handle
+from ._holding import Holding, find_holding, repeats, words_of
 from ._requests import current_form
 
 OPERATOR: Final = "operator"
@@ -165,10 +161,12 @@ class Deeds:
         cascade: bool,
         block_key: bool = False,
         extra: Sequence[TombstoneEntry] = (),
-        closed_scope: str | None = None,
+        texts: Sequence[str] = (),
     ) -> Draft:
         """
         Return the event that erases and prevents; the caller's rank must reach everything it takes.
+
+        `texts` are values that are forgotten though perhaps no memory holds them.
 
         Raises:
             DerivedRecords: `cascade=False`, and other memories derive from these.
@@ -180,7 +178,8 @@ class Deeds:
         if handle is not None:
             for memory in erasing.all:
                 self.check_may_forget(handle, memory)
-        self._check_reason(reason, erasing.all)
+        self.check_reason(reason, erasing.all, texts)
+        holding = self.holding(handle, erasing, scope, texts)
         tombstones = list(dict.fromkeys((*self.tombstones_of(erasing.all), *extra)))
         if block_key:
             tombstones += [
@@ -200,10 +199,24 @@ class Deeds:
             everyone=handle is None or handle.rank >= Rank.USER,
             reason=reason,
             key_epoch=at.key_epoch,
-            other_slots=tuple(self._slots_holding(erasing.all)),
-            closed_scope=closed_scope,
+            other_slots=holding.slots,
+            kept=holding.kept,
+            elsewhere=tuple(memory.id for memory in erasing.elsewhere),
         )
         return Draft(id=new_id(at.recorded_at), envelope=envelope)
+
+    def holding(self, handle: Handle | None, erasing: Erasing, scope: str, texts: Sequence[str] = ()) -> Holding:
+        """Return the decisions and confirmations that would go with the value, and what holds it and would stay."""
+        return find_holding(self._state, handle, erasing.all, scope, texts)
+
+    def check_reason(self, reason: str, memories: Iterable[Memory], texts: Sequence[str] = ()) -> None:
+        """Raise BadArgument when a reason that outlives the memories repeats what they say."""
+        if any(repeats(text, reason) for text in texts):
+            raise BadArgument(argument="reason", detail="it repeats what is to be forgotten")
+        for memory in memories:
+            body = self._state.read_memory(memory.place)
+            if body is not None and any(repeats(text, reason) for text in words_of(body)):
+                raise BadArgument(argument="reason", detail="it repeats what is to be forgotten")
 
     def request_erasure(self, handle: Handle, erasing: Erasing, at: Moment, reason: str) -> Draft:
         """Return the event by which an agent asks for what it may not do itself."""
@@ -211,7 +224,8 @@ class Deeds:
             scope=handle.scope, actor=handle.actor, origin=handle.origin, rank=handle.rank, principal=handle.principal,
             verb="forget", targets=tuple(memory.id for memory in erasing.all),
         )  # fmt: skip
-        return words_draft(envelope, at, reason)
+        # Under the key of what it asks about, which it may well quote.
+        return words_draft(envelope, at, reason, slot=erasing.all[0].slot if erasing.all else None)
 
     def check_may_forget(self, handle: Handle, memory: Memory) -> None:
         """Raise RankTooLow when the handle may not erase the memory: an agent only its own and external records."""
@@ -261,52 +275,24 @@ class Deeds:
             raise NotFound(id=format_id(identity))
         return memory
 
-    def _check_reason(self, reason: str, memories: Iterable[Memory]) -> None:
-        # The reason outlives the value in the event's envelope: it must not be where the value lives on.
-        said = normal_form(reason)
-        for memory in memories:
-            body = self._state.read_memory(memory.place)
-            if body is None:
-                continue
-            values = [body.content]
-            if body.value is not None:
-                values.append(str(parse_data(body.value)))
-            for value in values:
-                form = normal_form(value)
-                if form and form in said:
-                    raise BadArgument(argument="reason", detail="it repeats what is to be forgotten")
-
-    def _slots_holding(self, memories: Sequence[Memory]) -> list[int]:
-        # Decisions and confirmations keep their arguments under keys of their own: those that hold the value go too.
-        keys = {memory.envelope.text_key for memory in memories}
-        for memory in memories:
-            body = self._state.read_memory(memory.place)
-            if body is not None and body.value is not None and isinstance(value := parse_data(body.value), str):
-                keys.add(self._values.text_key(value))
-        register = self._state.register
-        held: list[int] = []
-        for confirmation in register.confirmations.values():
-            if confirmation.action is not None and self._holds(confirmation.action, keys):
-                held.append(confirmation.slot)
-        for decision in register.decisions.values():
-            if decision.erasure is not None:
-                continue
-            said = self._state.read_body(decision.place)
-            if isinstance(said, ActionBody) and self._holds(said.action, keys):
-                held.append(decision.slot)
-        return sorted(set(held))
-
-    def _holds(self, action: bytes, keys: set[bytes]) -> bool:
-        return any(self._values.text_key(text) in keys for text in argument_texts(parse_action(action)))
-
     # --- quarantine ---------------------------------------------------------------------------------------------------
 
     def quarantine(self, identities: Sequence[Id], at: Moment, *, scope: str, reason: str, release: bool) -> Draft:
-        """Return the one reversible event by which the operator sets memories apart, or puts them back."""
-        for identity in identities:
-            self._find(None, identity)
+        """
+        Return the one reversible event by which the operator sets memories apart, or puts them back.
+
+        Raises:
+            NotFound: an id names nothing. BadArgument: the reason, which outlives each of several, repeats one of them.
+        """
+        memories = [self._find(None, identity) for identity in identities]
+        self.check_reason(reason, memories if len(memories) > 1 else ())
         kind = Released if release else Quarantined
         envelope = kind(
             scope=scope, actor=OPERATOR, origin=OPERATOR, rank=Rank.EXTERNAL, targets=tuple(dict.fromkeys(identities))
         )
-        return words_draft(envelope, at, reason)
+        return words_draft(envelope, at, reason, slot=words_slot(memories[0]) if len(memories) == 1 else None)
+
+
+def words_slot(memory: Memory) -> int | None:
+    """Return the key under which words about a memory are sealed, so that they die with it; None once it is erased."""
+    return memory.slot if memory.erasure is None else None

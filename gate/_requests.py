@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Final, TypeAlias, TypedDict, cast
+from typing import Final, TypeAlias, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -91,28 +91,7 @@ class Preparer:
         self._values, self._secrets, self._mask = values, secrets, mask_secrets
 
     def memory(
-        self,
-        handle: Handle,
-        content: str,
-        *,
-        kind: str | None = None,
-        about: tuple[str, str] | None = None,
-        value: Value = None,
-        many: bool = False,
-        provenance: str = "observation",
-        importance: float | None = None,
-        applies_when: str | None = None,
-        valid_from: Instant | None = None,
-        valid_to: Instant | None = None,
-        source: str | None = None,
-        derived_from: Sequence[str] = (),
-        links: Sequence[tuple[str, str]] = (),
-        metadata: Mapping[str, object] | None = None,
-        tags: Sequence[str] = (),
-        command_id: str | None = None,
-        supersedes: str | None = None,
-        reason: str | None = None,
-        recalled: tuple[bytes, ...] = (),
+        self, handle: Handle, content: str, *, recalled: tuple[bytes, ...] = (), **fields: Unpack[MemoryFields]
     ) -> MemoryRequest:
         """
         Return a checked request.
@@ -122,22 +101,12 @@ class Preparer:
             ProvenanceAboveCeiling: the handle may not claim that sort of evidence.
             SecretFound: a text holds a credential, and the store does not mask them.
         """
-        claimed = check_provenance(handle, provenance)
-        subject, attribute = _check_about(about, value)
-        start, end = _check_times(valid_from, valid_to)
-        parents = check_list(derived_from, "derived_from")
-        body = MemoryBody(
-            content=self._clean(content, "content"),
-            subject=self._optional(subject, "subject"),
-            attribute=self._optional(attribute, "attribute"),
-            value=None if value is None else format_data(self._clean_value(value), what="value"),
-            source=self._optional(source, "source"),
-            tags=tuple(self._clean(tag, "tag") for tag in check_list(tags, "tags")),
-            metadata=None if not metadata else self._metadata(metadata),
-            applies_when=self._optional(applies_when, "applies_when"),
-            reason=self._optional(reason, "reason"),
-        )
+        claimed = check_provenance(handle, fields.get("provenance", Provenance.OBSERVATION))
+        start, end = _check_times(fields.get("valid_from"), fields.get("valid_to"))
+        body = self._body(content, fields)
         text_key, belief_key, value_key = self.digests_of(body)
+        kind, supersedes = fields.get("kind"), fields.get("supersedes")
+        parents, links = fields.get("derived_from", ()), fields.get("links", ())
         request = MemoryRequest(
             handle=handle,
             body=body,
@@ -148,12 +117,12 @@ class Preparer:
             text_key=text_key,
             belief_key=belief_key,
             value_key=value_key,
-            many=check_flag(many, "many"),
-            source_key=None if source is None else self._values.source_key(source),
-            importance=_check_importance(importance),
-            derived_from=tuple(parse_id(i) for i in parents) if parents else (),
-            links=tuple((check_choice(t, LinkType, "links"), parse_id(i)) for t, i in _pairs(links)) if links else (),
-            command_id=check_command_id(command_id),
+            many=check_flag(fields.get("many", False), "many"),
+            source_key=None if body.source is None else self._values.source_key(body.source),
+            importance=_check_importance(fields.get("importance")),
+            derived_from=tuple(parse_id(i) for i in check_list(parents, "derived_from")),
+            links=tuple((check_choice(t, LinkType, "links"), parse_id(i)) for t, i in _pairs(links)),
+            command_id=check_command_id(fields.get("command_id")),
             payload_key=b"",
             supersedes=None if supersedes is None else parse_id(supersedes),
             recalled=recalled,
@@ -161,6 +130,21 @@ class Preparer:
         if request.command_id is None and handle.principal is None:
             return request  # nothing will ask whether another request said the same
         return msgspec.structs.replace(request, payload_key=self._payload_key(request))
+
+    def _body(self, content: str, fields: MemoryFields) -> MemoryBody:
+        value, metadata = fields.get("value"), fields.get("metadata")
+        subject, attribute = _check_about(fields.get("about"), value, inherits=fields.get("supersedes") is not None)
+        return MemoryBody(
+            content=self._clean(content, "content"),
+            subject=self._optional(subject, "subject"),
+            attribute=self._optional(attribute, "attribute"),
+            value=None if value is None else format_data(self._clean_value(value), what="value"),
+            source=self._optional(fields.get("source"), "source"),
+            tags=tuple(self._clean(tag, "tag") for tag in check_list(fields.get("tags", ()), "tags")),
+            metadata=None if not metadata else self._metadata(metadata),
+            applies_when=self._optional(fields.get("applies_when"), "applies_when"),
+            reason=self._optional(fields.get("reason"), "reason"),
+        )
 
     def digests_of(self, body: MemoryBody) -> tuple[bytes, bytes | None, bytes | None]:
         """Return the text key, belief key and value key of a body."""
@@ -173,7 +157,11 @@ class Preparer:
 
     def inherit(self, request: MemoryRequest, body: MemoryBody, *, many: bool) -> MemoryRequest:
         """Return a superseding request with the subject and attribute of what it supersedes."""
-        if request.body.subject is not None or body.subject is None:
+        if request.body.subject is not None:
+            return request
+        if body.subject is None:
+            if request.body.value is not None:
+                raise BadArgument(argument="value", detail="what it supersedes has no `about` that it could inherit")
             return request
         joined = msgspec.structs.replace(request.body, subject=body.subject, attribute=body.attribute)
         _, belief_key, value_key = self.digests_of(joined)
@@ -294,9 +282,9 @@ def current_form() -> int:
     return NORMAL_FORM
 
 
-def _check_about(about: tuple[str, str] | None, value: Value) -> tuple[str | None, str | None]:
+def _check_about(about: tuple[str, str] | None, value: Value, *, inherits: bool) -> tuple[str | None, str | None]:
     if about is None:
-        if value is not None:
+        if value is not None and not inherits:
             raise BadArgument(argument="value", detail="a value needs `about=(subject, attribute)`")
         return None, None
     if isinstance(about, str) or len(about) != 2:

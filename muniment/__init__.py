@@ -56,6 +56,7 @@ from ._guarded import guarded
 from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Hits, Subtree
+from ._receipts import Proof, check_proof
 from ._replayed import PastSession, PastStore
 from ._session import Session
 from ._signing import describe_request, sign_request
@@ -63,6 +64,7 @@ from ._store import Store
 from ._store import open_store as open  # noqa: A004  # `muniment.open` is the door's name
 from ._user import UserSession
 from ._version import VERSION as __version__  # noqa: N811  # the name that tools look for
+from ._witness import Checkpoint
 
 __all__ = [
     "Action",
@@ -73,6 +75,7 @@ __all__ = [
     "BeliefView",
     "Briefing",
     "Change",
+    "Checkpoint",
     "Conflict",
     "Context",
     "Corrupt",
@@ -100,6 +103,7 @@ __all__ = [
     "PathPrefix",
     "Pattern",
     "Policy",
+    "Proof",
     "Provenance",
     "Range",
     "Rank",
@@ -124,6 +128,7 @@ __all__ = [
     "Verification",
     "__version__",
     "all_codes",
+    "check_proof",
     "describe_request",
     "guarded",
     "import_file",

@@ -54,7 +54,9 @@ class ErasureReceipt(Answer, frozen=True, kw_only=True):
     What a forget erased, without the value. With `dry_run` what it would erase.
 
     `derived` were erased because they derive from `asked`; `elsewhere` derive from them in scopes beyond the caller's,
-    and were left.
+    and were left. `kept` are the ids of records that hold the value and stay: every prohibition, what has more
+    authority than the one who forgot (a user's confirmation, another agent's decision), and memories that quote it and
+    took its place or were written after recalling it.
     """
 
     id: str | None
@@ -68,6 +70,7 @@ class ErasureReceipt(Answer, frozen=True, kw_only=True):
     asked: tuple[str, ...]
     derived: tuple[str, ...]
     elsewhere: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     tombstones: int = 0
     dry_run: bool = False
     repeated: bool = False
@@ -195,13 +198,18 @@ class Briefing(Answer, frozen=True, kw_only=True):
 
 
 class Verification(Answer, frozen=True, kw_only=True):
-    """What `verify` checked and found. `findings` name the first bad event; `unchecked` says what it could not tell."""
+    """
+    What `verify` checked and found. `findings` name the first bad event; `unchecked` says what it could not tell.
+
+    `anchor` is None without one; else `extends`, `truncated`, `forked`, `foreign` or `not comparable`.
+    """
 
     ok: bool
     events: int
     head: str
     findings: tuple[str, ...]
     unchecked: tuple[str, ...]
+    anchor: str | None = None
 
 
 class RebuildReport(Answer, frozen=True, kw_only=True):

@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
 from muniment.events import (
     NO_SLOT,
@@ -16,13 +19,16 @@ from muniment.events import (
     Batch,
     Body,
     Disk,
+    DiskFull,
     Door,
     Draft,
     Event,
+    Forgotten,
     Head,
     KeyTree,
     Log,
     Moment,
+    NoteSigner,
     Plan,
     Rank,
     Reader,
@@ -31,15 +37,21 @@ from muniment.events import (
     Sealer,
     StoreClosed,
     StoreFiles,
+    StoreReadOnly,
     ValueKeys,
     WriterLock,
     parse_event_header,
     wall_clock,
 )
+from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
-from muniment.projections import Dense, Embedder, Place, Projections, location
+from muniment.projections import Dense, Embedder, Graph, Place, Projections, location, without_collection
 
-from ._snapshots import load_snapshots, save_snapshots
+from ._snapshots import Snapshots
+from ._witness import Checkpoint, Witness, quietly
+
+_SAVED_AFTER: Final = 65_536
+"""Events after which the projections are saved without being asked, so that a kill leaves few to fold again."""
 
 
 class Options:
@@ -55,6 +67,9 @@ class Options:
         exempt_secrets: Sequence[str] = (),
         clock: Callable[[], int] = wall_clock,
         disk: Disk | None = None,
+        log_key: NoteSigner | None = None,
+        anchor: Path | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         self.read_only = read_only
         self.policy = policy or Policy()
@@ -63,6 +78,7 @@ class Options:
         self.exempt_secrets = tuple(exempt_secrets)
         self.clock = clock
         self.disk = disk or Disk()
+        self.log_key, self.anchor, self.segment_bytes = log_key, anchor, segment_bytes
 
 
 class Engine:
@@ -73,13 +89,17 @@ class Engine:
         self.mutex = threading.RLock()
         self._closed = False
         self._pid = os.getpid()
+        self.witness = Witness(files, options.disk, key=options.log_key, anchor=options.anchor)
         self._open()
 
     def _open(self) -> None:
         options, files = self.options, self.files
         self.keys = KeyTree(files.root_key, files.keys, options.disk)
         self.lock = WriterLock(files.lock, files.log)
-        self.log = Log(files.log, files.store_id, options.disk, lock=self.lock, read_only=options.read_only)
+        self.log = Log(
+            files.log, files.store_id, options.disk, lock=self.lock, read_only=options.read_only,
+            segment_bytes=options.segment_bytes,
+        )  # fmt: skip
         self.sealer = Sealer(files.store_id, self.keys)
         self.state = Projections(self._open_body, self.read_body)
         self.door = Door(
@@ -93,7 +113,10 @@ class Engine:
             version=self._version,
             mutex=self.mutex,
             read_only=options.read_only,
+            chunks_of=lambda forgotten: self.snapshots.touched_by(forgotten, self.state),
         )
+        self.snapshots = Snapshots(files.projections, self.keys, self._fold_upto)
+        self.graph = Graph(self.state)
         self.values = ValueKeys(self.keys.value_secret)
         scanner = StructuredScanner(options.exempt_secrets)
         self.preparer = Preparer(self.values, scanner, mask_secrets=options.mask_secrets)
@@ -104,17 +127,42 @@ class Engine:
             self.mutex,
             self.state.recall,
             files.projections,
-            self.keys.slot_key,
+            self.keys.live_key,
             self.state.read_memory,
             options.load_embedder,
         )
-        self._saved_at = load_snapshots(self.files.projections, self.keys, self.log, self.state)
-        self.door.catch_up()
-        if self.log.damage is not None and not options.read_only:
+        self._saved_at, self._words_wait = self.snapshots.load(self.log, self.state), False
+        try:
+            self._begin()
+        except BaseException:
+            self.log.close()
+            self.lock.close()
+            raise
+
+    def _begin(self) -> None:
+        anchor = self.witness.read_anchor()
+        if anchor is not None:
+            self.state.tree.watch(anchor.tip.size)
+        with without_collection():
+            self.door.catch_up()
+        if self.log.damage is not None and not self.options.read_only:
             raise self.log.damage
+        if not self.options.read_only and not self.door.is_settled():
+            # A kill may have interrupted a forget. On a disk that is full it waits for the next writer, who says so.
+            with suppress(DiskFull, StoreReadOnly):
+                self.door.settle()
+        if anchor is not None and self.log.damage is None:
+            log = self.reader().log
+            try:
+                self.witness.compare(anchor, self.state.tree, log)
+            finally:
+                log.close()
+        self.witness.note_place(self.head, self.state.tree)
         self.rolled_back = self._missing_erasures()
         if self.rolled_back:
             self.state.erase_shredded(self.keys.shredded, seq=self.head.seq, recorded_at=self.head.recorded_at)
+        if anchor is None and self.witness.path is not None and not self.options.read_only:
+            self.checkpoint()
 
     def _missing_erasures(self) -> int:
         # A forget is in the log before its keys are destroyed, so keys that know more than the log mean that an older
@@ -142,6 +190,11 @@ class Engine:
 
         event = self._one(self.door.append(lambda at: [plan(at)]))
         self.rolled_back = 0
+        log = self.reader().log
+        try:
+            self.witness.drop_contradicted(log)
+        finally:
+            log.close()
         return event
 
     @property
@@ -154,16 +207,37 @@ class Engine:
         return max(self.options.clock(), self.head.recorded_at)
 
     def refresh(self) -> None:
-        """Apply what any process appended since: reads see the present."""
+        """Apply what any process appended since: reads see the present, or raise where the log is damaged."""
         self._check_open()
         self.door.catch_up()
+        if self.log.damage is not None and not self.options.read_only:
+            raise self.log.damage
 
     def append(self, plan: Plan) -> Batch | None:
         """Append through the door; raises RolledBack while an older log waits to be accepted."""
         self._check_open()
         if self.rolled_back:
             raise RolledBack(seq=self.head.seq, count=self.rolled_back)
-        return self.door.append(plan)
+        if self.witness.problem is not None:
+            raise self.witness.problem
+        batch = self.door.append(plan)
+        if self.witness.is_due(batch, self.head):
+            quietly(self.checkpoint, self.witness)
+        if self.head.seq - self._saved_at > max(_SAVED_AFTER, self._saved_at // 8):
+            with self.mutex:
+                self._save(words=False)
+        return batch
+
+    def checkpoint(self) -> Checkpoint:
+        """Write a checkpoint of the head, and advance the anchor; only made, not written, when opened for reading."""
+        self._check_open()
+        with self.mutex:
+            if self.options.read_only:
+                self.door.catch_up()
+                return self.witness.make(self.state.tree)[0]
+            with self.lock.hold():
+                self.door.settle()
+                return self.witness.write(self.state.tree, self.head, lambda: self.reader().log)
 
     def append_one(self, plan: Callable[[Moment], Draft]) -> Event:
         """Append one event through the door, and return it."""
@@ -186,6 +260,24 @@ class Engine:
         log = Log(self.files.log, self.files.store_id, self.options.disk, lock=self.lock, read_only=True)
         return Reader(log, Sealer(self.files.store_id, self.keys))
 
+    def settle(self) -> None:
+        """Finish a forget that is in the log and was interrupted, so that a receipt may say that it was done."""
+        self._check_open()
+        if not self.door.is_settled():
+            self.door.settle()
+
+    def find_forget(self, identity: bytes) -> Forgotten | None:
+        """Return a forget's envelope by its event's id. Reads the log from its start: for receipts asked for again."""
+        reader = self.reader()
+        try:
+            for batch in reader.read_new():
+                for event in batch.events:
+                    if event.header.id == identity and isinstance(event.envelope, Forgotten):
+                        return event.envelope
+        finally:
+            reader.log.close()
+        return None
+
     def slots_of_scope(self, scope: str) -> set[int]:
         """Return every key slot that the scope's events name, that of its envelopes included."""
         scope_slot = self.state.register.scopes[scope]
@@ -204,10 +296,27 @@ class Engine:
         if self.options.read_only:
             return
         self.dense.save()
-        if self.head.seq > self._saved_at:
-            with self.lock.hold():
-                self.door.settle()
-                self._saved_at = save_snapshots(self.files.projections, self.keys, self.head, self.state)
+        if self.head.seq > self._saved_at or self._words_wait:
+            self._save(words=True)
+
+    def _save(self, *, words: bool) -> None:
+        with self.lock.hold():
+            self.door.settle()
+            self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words)
+            self._words_wait = not words
+
+    def _fold_upto(self, seq: int) -> Projections:
+        state = Projections(self._open_body, self.read_body)
+        reader = self.reader()
+        try:
+            with without_collection():
+                for batch in reader.read_new():
+                    if batch.head.seq > seq:
+                        break
+                    state.apply(batch)
+        finally:
+            reader.log.close()
+        return state
 
     def close(self) -> None:
         """Save and release everything. Closing twice is allowed."""
@@ -217,27 +326,33 @@ class Engine:
             try:
                 if self._pid == os.getpid():
                     self.save()
+                    if not self.options.read_only and self.witness.is_behind(self.head):
+                        self.checkpoint()
             finally:
                 self._closed = True
-                self.log.close()
-                self.lock.close()
-                self.keys.close()
+                self._release()
+        # Without the mutex: whoever holds the graph's lock may be waiting for it.
+        self.graph.close()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""
         with self.mutex:
             self._closed = True
-            self.log.close()
-            self.lock.close()
-            self.keys.close()
+            self._release()
 
     def rebuild(self) -> None:
         """Drop what is in memory and on disk of the projections, and fold the log again."""
         self.dense.save()
         for path in self.files.projections.glob("*.snap"):
             path.unlink()
-        self.log.close()
+        self._release()
         self._open()
+
+    def _release(self) -> None:
+        self.snapshots.close()
+        self.log.close()
+        self.lock.close()
+        self.keys.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -246,6 +361,5 @@ class Engine:
             # After a fork both processes would share one file position and one idea of the lock.
             self.mutex = threading.RLock()
             self._pid = os.getpid()
-            self.log.close()
-            self.lock.close()
+            self._release()
             self._open()

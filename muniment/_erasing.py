@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from muniment.events import EventType, NotFound, format_id, to_datetime
+from collections.abc import Sequence
+
+from muniment.events import EventType, Forgotten, NotFound, format_id, to_datetime
 from muniment.gate import Erasing
 from muniment.projections import Projections
 
 from ._answers import ErasureReceipt
 
 
-def dry_receipt(erasing: Erasing, scope: str, by: str, reason: str | None) -> ErasureReceipt:
+def dry_receipt(
+    erasing: Erasing, scope: str, by: str, reason: str | None, *, kept: Sequence[bytes] = ()
+) -> ErasureReceipt:
     """Return what a forget would erase, having written nothing."""
     return ErasureReceipt(
         id=None,
@@ -23,19 +27,22 @@ def dry_receipt(erasing: Erasing, scope: str, by: str, reason: str | None) -> Er
         asked=tuple(format_id(m.id) for m in erasing.asked),
         derived=tuple(format_id(m.id) for m in erasing.derived),
         elsewhere=tuple(format_id(m.id) for m in erasing.elsewhere),
+        kept=tuple(format_id(i) for i in kept),
         dry_run=True,
     )
 
 
-def erasure_receipt(state: Projections, identity: bytes, scope: str, *, repeated: bool = False) -> ErasureReceipt:
+def erasure_receipt(
+    state: Projections, identity: bytes, scope: str, *, forgotten: Forgotten | None = None, repeated: bool = False
+) -> ErasureReceipt:
     """
-    Return the receipt of a forget that is in the log.
+    Return the receipt of a forget that is in the log. Without its envelope what was left is not named.
 
     Raises:
         NotFound: no forget has that id.
     """
     register = state.register
-    rows = [row for row in register.timeline if row.id == identity and row.type == EventType.FORGOTTEN]
+    rows = [row for row in register.timeline.find(identity) if row.type == EventType.FORGOTTEN]
     if not rows:
         raise NotFound(id=format_id(identity))
     row = rows[0]
@@ -43,6 +50,8 @@ def erasure_receipt(state: Projections, identity: bytes, scope: str, *, repeated
     parents = {m.id for m in erased}
     derived = [m for m in erased if parents.intersection(m.envelope.derived_from)]
     reason = erased[0].erasure.reason if erased and erased[0].erasure is not None else None
+    if forgotten is not None:
+        reason = forgotten.reason
     return ErasureReceipt(
         id=format_id(identity),
         seq=row.seq,
@@ -54,6 +63,8 @@ def erasure_receipt(state: Projections, identity: bytes, scope: str, *, repeated
         reason=reason,
         asked=tuple(format_id(m.id) for m in erased if m not in derived),
         derived=tuple(format_id(m.id) for m in derived),
+        elsewhere=() if forgotten is None else tuple(format_id(i) for i in forgotten.elsewhere),
+        kept=() if forgotten is None else tuple(format_id(i) for i in forgotten.kept),
         tombstones=sum(t.event == identity for t in state.tombstones.all),
         repeated=repeated,
     )

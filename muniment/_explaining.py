@@ -8,7 +8,7 @@ from typing import cast
 
 from muniment.events import ActionBody, Forgotten, MemoryBody, WordsBody, format_id, to_datetime
 from muniment.gate import Question, Use, describe_action, parse_action
-from muniment.projections import DecisionRecord, Memory
+from muniment.projections import ById, DecisionRecord, Memory
 from muniment.replay import Life, Step, life_of
 
 from ._answers import Answer, Decision, Record
@@ -164,7 +164,7 @@ def _step(step: Step, reasons: dict[bytes, str | None]) -> LifeStep:
     )
 
 
-def _citing(life: Life, decisions: dict[bytes, DecisionRecord]) -> tuple[DecisionCiting, ...]:
+def _citing(life: Life, decisions: ById[DecisionRecord]) -> tuple[DecisionCiting, ...]:
     return tuple(
         DecisionCiting(
             id=format_id(identity),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import cast
 
 from muniment.events import (
     STORE_SCOPE,
     AlreadyDone,
     BadArgument,
     Draft,
+    Forgotten,
     Id,
     Moment,
     NotFound,
@@ -127,9 +129,11 @@ class Operator:
             scope = scopes.pop()
             targets = [Id(m.id) for m in found]
             if dry_run:
-                return dry_receipt(engine.deeds.erasing(None, targets), scope, "operator", words)
+                erasing = engine.deeds.erasing(None, targets)
+                kept = engine.deeds.holding(None, erasing, scope).kept
+                return dry_receipt(erasing, scope, "operator", words, kept=kept)
             event = engine.append_one(lambda at: self._erasure(engine.deeds.erasing(None, targets), scope, at, words))
-            return erasure_receipt(engine.state, event.header.id, scope)
+            return erasure_receipt(engine.state, event.header.id, scope, forgotten=cast("Forgotten", event.envelope))
 
     def accept_rollback(self, *, reason: str) -> Receipt:
         """

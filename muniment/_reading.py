@@ -27,12 +27,13 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import check_choice, check_list
-from muniment.projections import FAR_FUTURE, LIVE, Dense, Memory, Projections, fuse
+from muniment.projections import FAR_FUTURE, LIVE, Dense, Graph, Memory, Projections, fuse
 
 from ._answers import BeliefView, Briefing, Change, Hit, LinkView, Record
 from ._context import Context, assemble
 from ._diff import changes
 from ._points import KnownAt, Point, point
+from ._sql import Table, run_sql
 from ._views import Views
 
 DEFAULT_STATUS: Final = ("active", "conditional")
@@ -66,6 +67,9 @@ class Source(Protocol):
 
     @property
     def values(self) -> ValueKeys: ...
+
+    @property
+    def graph(self) -> Graph: ...
 
     def now(self) -> int: ...
 
@@ -193,12 +197,13 @@ class Reading:
         mask = state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
         if not filters.any:
             return mask
+        partition = state.recall.partition(scope)
+        if partition is None:
+            return mask
         mask = mask.copy()
-        partition = state.recall.partitions.get(scope)
-        facets = [] if partition is None else partition.facets
         for row in np.flatnonzero(mask).tolist():
-            memory = state.register.rows[scope][row]
-            mask[row] = _fits(memory, filters) and _has_facets(facets[row].tags, facets[row].metadata, filters)
+            facets = partition.words.facets(row)
+            mask[row] = _has_facets(facets.tags, facets.metadata, filters) and _fits(partition.rows[row], filters)
         return mask
 
     def _check_where(self, filters: Filters, scopes: Sequence[str]) -> None:
@@ -207,8 +212,8 @@ class Reading:
             return
         unknown = set(filters.where)
         for scope in scopes:
-            partition = self._source.state.recall.partitions.get(scope)
-            for facets in () if partition is None else partition.facets:
+            partition = self._source.state.recall.partition(scope)
+            for facets in () if partition is None else partition.words.all_facets():
                 if unknown and facets.metadata is not None:
                     unknown -= set(cast("dict[str, object]", parse_data(facets.metadata)))
         if unknown:
@@ -326,6 +331,22 @@ class Reading:
             self._source.refresh()
             at = self._point(valid_at, known_at)
             return self._links(self._find(id, at.known), depth, at)
+
+    def sql(self, query: str, *, valid_at: Instant | None = None, known_at: KnownAt | None = None) -> Table:
+        """
+        Return (columns, rows) of one SELECT over the views `memories`, `beliefs`, `links`, `events`, `decisions` and
+        `tombstones`, which hold this session's scopes and no other. Instants are in UTC.
+
+        Raises:
+            BadArgument: it is not one SELECT, uses a function that it may not, or cannot be run.
+            QueryTooLarge: it takes more than ten seconds, 1 GB of memory, or 100 000 rows.
+        """
+        return run_sql(
+            self._source,
+            self._mutex,
+            query,
+            lambda: (self._point(valid_at, known_at), frozenset(self._scopes())),
+        )
 
     def diff(self, since: KnownAt, until: KnownAt | None = None) -> List[Change]:
         """Return what changed between two moments: added, revised, retired, forgotten."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from muniment.events import ReadOnly, ValueKeys, parse_scope
 from muniment.gate import Action, Guard, Handle, check_actor, check_list, rank_of
-from muniment.projections import Dense, Projections
+from muniment.projections import Dense, Graph, Projections
 
 from ._answers import Decision
 from ._deciding import decision_of, question_of
+from ._points import Point
 from ._reading import Reading, Reads, expand_reads
 from ._session import use_named
+from ._sql import Table, run_sql
 
 
 class Past:
@@ -28,16 +30,20 @@ class Past:
         instant: int,
         store: bytes,
         mutex: threading.RLock,
+        follow: Callable[[], None],
     ) -> None:
         self.state, self.dense, self.values, self.guard = state, dense, values, guard
-        self.instant, self.store_id, self.mutex = instant, store, mutex
+        # Its sequence number stands still when something is erased, so it keeps no words between two queries.
+        self.graph = Graph(state, keep=False)
+        self.instant, self.store_id, self.mutex, self._follow = instant, store, mutex, follow
 
     def now(self) -> int:
         """Return the moment."""
         return self.instant
 
     def refresh(self) -> None:
-        """The past does not change."""
+        """Mark what was erased since; in all else the past does not change."""
+        self._follow()
 
 
 class PastStore:
@@ -60,6 +66,10 @@ class PastStore:
         """Return a session that reads the scope as it was, and asks the guard what it would have said."""
         check_actor(actor)
         return PastSession(self._past, self._mutex, parse_scope(scope), reads, actor)
+
+    def sql(self, query: str) -> Table:
+        """Return (columns, rows) of one SELECT over every scope as it was; see `Store.sql`."""
+        return run_sql(self._past, self._mutex, query, lambda: (Point(self._past.instant, self.seq), None))
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each projection at the moment."""

@@ -12,6 +12,7 @@ from muniment.events import (
     BadArgument,
     Draft,
     Event,
+    Forgotten,
     Instant,
     LinkType,
     Moment,
@@ -269,16 +270,21 @@ class Session(Reading):
         block_key: bool = False,
         command_id: str | None = None,
         extra: Callable[[], Sequence[tuple[str, bytes, bytes | None, int]]] = tuple,
+        texts: Sequence[str] = (),
     ) -> ErasureReceipt:
         engine, handle = self._engine, self._handle()
         with engine.mutex:
             engine.refresh()
             if dry_run:
-                return dry_receipt(find(), handle.scope, handle.actor, reason)
+                erasing = find()
+                kept = engine.deeds.holding(handle, erasing, handle.scope, texts).kept
+                return dry_receipt(erasing, handle.scope, handle.actor, reason, kept=kept)
             key = engine.values.payload_key(_encode(payload))
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
-                return erasure_receipt(engine.state, repeat.id, handle.scope, repeated=True)
+                engine.settle()
+                forgotten = engine.find_forget(repeat.id)
+                return erasure_receipt(engine.state, repeat.id, handle.scope, forgotten=forgotten, repeated=True)
             filed: list[RankTooLow] = []
 
             def plan(at: Moment) -> list[Draft]:
@@ -288,7 +294,7 @@ class Session(Reading):
                 try:
                     draft = engine.deeds.forget(
                         handle, erasing, at, scope=handle.scope, reason=reason, cascade=cascade, block_key=block_key,
-                        extra=extra(),
+                        extra=extra(), texts=texts,
                     )  # fmt: skip
                 except RankTooLow as error:
                     filed.append(error)
@@ -301,7 +307,8 @@ class Session(Reading):
             event = batch.events[0]
             if filed:
                 raise NeedsGrant(request=format_id(event.header.id)) from filed[0]
-            return erasure_receipt(engine.state, event.header.id, handle.scope)
+            forgotten = cast("Forgotten", event.envelope)
+            return erasure_receipt(engine.state, event.header.id, handle.scope, forgotten=forgotten)
 
     # --- the guard ----------------------------------------------------------------------------------------------------
 

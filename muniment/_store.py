@@ -34,9 +34,11 @@ from muniment.events import (
     to_datetime,
     wall_clock,
 )
+from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import (
     Guard,
     Handle,
+    KeyFile,
     Policy,
     Signed,
     Signer,
@@ -46,7 +48,7 @@ from muniment.gate import (
     rank_of,
 )
 from muniment.projections import Dense, Embedder, load_embedder, packaged_embedder
-from muniment.replay import fold, orphan_bytes, verify_log
+from muniment.replay import fold, follow_erasures
 
 from ._answers import Decision, RebuildReport, Receipt, Verification
 from ._auditing import Audit, audit_decision
@@ -58,13 +60,17 @@ from ._importing import ImportOptions, ImportReport, import_file
 from ._keys import sign_replacement
 from ._leaving_out import leaves_of
 from ._operator import Operator
-from ._points import KnownAt, known_seq
+from ._points import KnownAt, Point, known_seq
 from ._reading import Reads, check_reads
+from ._receipts import prove
 from ._replayed import Past, PastStore
 from ._session import Session
+from ._sql import Table, run_sql
 from ._submit import Submitter
 from ._user import UserSession, check_principal, check_user, user_handle
+from ._verifying import verify_store
 from ._version import VERSION
+from ._witness import Checkpoint
 
 _BACK: Final = re.compile(r"HEAD(?:~(\d{1,12}))?\Z")
 _NO_VECTORS: Final = ("none", "off")
@@ -79,6 +85,9 @@ def open_store(
     model: str | Path | None = None,
     secrets: str = "refuse",
     exempt_secrets: Sequence[str] = (),
+    anchor: str | Path | None = None,
+    log_key: Signer | str | Path | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
     clock: Callable[[], int] = wall_clock,
 ) -> Store:
     """
@@ -86,11 +95,15 @@ def open_store(
 
     `model` is a path to a sentence-embedding ONNX file with its tokenizer beside it, `"none"` for words only, or None
     for the packaged one. `policy` is a Policy or a TOML file. `secrets` is `refuse` or `mask`. `clock` gives
-    microseconds since the epoch, and is for tests and simulations.
+    microseconds since the epoch, and is for tests and simulations; so is `segment_bytes`.
+
+    `anchor` is a file elsewhere that holds the newest checkpoint: made when it is missing, advanced at each checkpoint,
+    and a log that does not extend it is refused. `log_key` signs checkpoints: a KeyFile, its path, or any Signer.
 
     Raises:
         StoreMissing: there is none, and `create` was not asked for. StoreNewer: a newer program wrote it.
         LogCorrupt: the log is damaged; `read_only=True` still reads up to the damage.
+        AnchorMismatch: the log was cut, put back or rewritten since the checkpoint in the anchor.
     """
     if secrets not in ("refuse", "mask"):
         raise BadArgument(argument="secrets", detail=f"expected refuse or mask, got `{secrets}`")
@@ -111,6 +124,9 @@ def open_store(
         exempt_secrets=exempt_secrets,
         clock=clock,
         disk=disk,
+        log_key=KeyFile(log_key) if isinstance(log_key, (str, Path)) else log_key,
+        anchor=None if anchor is None else Path(anchor).expanduser().absolute(),
+        segment_bytes=segment_bytes,
     )
     return Store(Engine(files, options, VERSION), created=created)
 
@@ -286,16 +302,33 @@ class Store:
             mutex,
             state.recall,
             self._engine.files.projections,
-            self._engine.keys.slot_key,
+            self._engine.keys.live_key,
             state.read_memory,
             self._engine.options.load_embedder,
         )
         guard = Guard(state, self._engine.options.policy)
+
+        def follow() -> None:
+            # A key that another process destroyed may still be in this one's memory.
+            self._engine.keys.reload()
+            follow_erasures(reader, state)
+
         past = Past(
             state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
-            store=self._engine.files.store_id, mutex=mutex,
+            store=self._engine.files.store_id, mutex=mutex, follow=follow,
         )  # fmt: skip
         return PastStore(past)
+
+    def sql(self, query: str, *, to: KnownAt | None = None) -> Table:
+        """
+        Return (columns, rows) of one SELECT over every scope, now or as it was; see `Session.sql`.
+
+        It is the operator's view: what an agent may ask goes through its session.
+        """
+        if to is not None:
+            return self.replay(to=to).sql(query)
+        engine = self._engine
+        return run_sql(engine, engine.mutex, query, lambda: (Point(engine.now(), engine.head.seq), None))
 
     def _moment(self, to: KnownAt) -> tuple[int | None, int | None, int]:
         register = self._engine.state.register
@@ -368,21 +401,31 @@ class Store:
 
     # --- maintenance --------------------------------------------------------------------------------------------------
 
-    def verify(self) -> Verification:
-        """Check every byte of the log against its chain, and every seal that has a key. Changes nothing."""
-        reader = self._engine.reader()
-        try:
-            report = verify_log(self.path, reader)
-            torn = tuple(orphan_bytes(reader)) if report.damage is None else ()
-        finally:
-            reader.log.close()
-        return Verification(
-            ok=not report.findings,
-            events=report.events,
-            head=f"{report.head.seq}:{report.head.chain.hex()}",
-            findings=report.findings,
-            unchecked=(*report.unchecked, *torn),
-        )
+    def verify(self, anchor: str | Path | None = None, *, key: str | None = None) -> Verification:
+        """
+        Check every byte of the log, every seal that has a key, and whether the log extends an anchor. Changes nothing.
+
+        `anchor` is an anchor file or a checkpoint's note, by default the one that the store was opened with; `key` is
+        the log's verifier key, where the file does not hold it.
+        """
+        return verify_store(self._engine, None if anchor is None else Path(anchor).expanduser(), key)
+
+    def checkpoint(self) -> Checkpoint:
+        """Write a checkpoint of the head into the store, advance the anchor, and return it."""
+        return self._engine.checkpoint()
+
+    def prove(self, event: str) -> dict[str, object]:
+        """
+        Return a receipt that an event is in the log, as JSON-ready data: for somebody who has not got the log.
+
+        Any event's id will do, or a unique prefix: a memory's, a decision's, a forget's. See `muniment.check_proof`.
+        """
+        return prove(self._engine, event)
+
+    @property
+    def origin(self) -> str:
+        """The name under which the log's checkpoints are known: `muniment/` and the store's id."""
+        return self._engine.witness.origin
 
     def rebuild(self, *, embed: bool = True, progress: Callable[[int, int], None] | None = None) -> RebuildReport:
         """Drop the projections, fold the log again, make missing vectors, and compare the digests."""
@@ -442,7 +485,7 @@ class Store:
                 "model": engine.dense.model_id,
                 "rolled_back": self._engine.rolled_back,
                 "torn": [list(t[:3]) for t in engine.door.torn],
-                "warning": self.warning,
+                "warning": self.warning or engine.witness.warning,
             }
 
 

@@ -92,6 +92,7 @@ class Submitter:
             command_id = f"nonce:{statement.nonce}"
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
+                engine.settle()  # it may have granted a forget, whose keys a full disk kept from going
                 return Receipt(
                     id=format_id(repeat.id), seq=repeat.seq, recorded_at=to_datetime(repeat.recorded_at),
                     hash=repeat.hash.hex(), status="done", repeated=True,
@@ -146,11 +147,31 @@ class Submitter:
             "command_id": command_id, "payload_key": key, "principal": handle.principal,
         }  # fmt: skip
         envelope, body = maker(self, statement, signed, common)
-        drafts = [Draft(id=new_id(at.recorded_at), envelope=envelope, body=body)]
+        drafts = [Draft(id=new_id(at.recorded_at), envelope=envelope, body=body, slot=self._slot(statement))]
         if isinstance(statement, Review):
             drafts += self._granted(statement, handle, at)
             drafts += self._edited(statement, signed, handle, at)
         return drafts
+
+    def _slot(self, statement: Statement) -> int | None:
+        # A reason is sealed with what it is about, which it may quote, so that a forget of that takes it along.
+        register = self._engine.state.register
+        match statement:
+            case Review(id=identity):
+                request = register.requests.get(parse_id(identity))
+                if request is not None and statement.approve:
+                    return None  # it quotes nothing, or the forget would refuse it; and the signature must outlive that
+                targets = (parse_id(identity),) if request is None else request.targets
+                memories = [m for t in targets if (m := register.memories.get(t)) is not None]
+                return next((m.slot for m in memories if m.erasure is None), None)
+            case Revoke(id=identity):
+                confirmation = register.confirmations.get(parse_id(identity))
+                return confirmation.slot if confirmation is not None and confirmation.erasure is None else None
+            case Unprohibit(id=identity):
+                prohibition = register.prohibitions.get(parse_id(identity))
+                return None if prohibition is None else prohibition.slot
+            case _:
+                return None
 
     def _confirm(self, statement: Confirm, signed: Signed, common: Mapping[str, object]) -> Parts:
         envelope = _make(

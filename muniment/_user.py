@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import msgspec
 
@@ -19,6 +19,7 @@ from muniment.events import (
     NotFound,
     Prohibited,
     Rank,
+    RankTooLow,
     Revoked,
     ScopeDenied,
     ScopeUnknown,
@@ -50,7 +51,7 @@ from muniment.gate import (
     sign,
     words_draft,
 )
-from muniment.projections import LATEST
+from muniment.projections import LATEST, Memory
 
 from ._answers import ErasureReceipt, Receipt, Record
 from ._deciding import ConfirmationRequest
@@ -158,7 +159,9 @@ class UserSession(Session):
             found = self._engine.state.register.confirmations.get(target)
             if found is None or found.scope != self.scope:
                 raise NotFound(id=id)
-            return words_draft(Revoked(**self._envelope(), target=target), at, words)
+            # Under the confirmation's key: the words of why may name what was confirmed, and go with it.
+            slot = found.slot if found.erasure is None else None
+            return words_draft(Revoked(**self._envelope(), target=target), at, words, slot=slot)
 
         return self._deed("revoke", ("revoke", target, words), None, plan)
 
@@ -218,14 +221,15 @@ class UserSession(Session):
             return engine.deeds.erasing_value(self._handle(), text, about)
 
         payload = ("forget_value", text, about, words)
-        return self._forget(find, words, payload, dry_run=dry_run, cascade=True, extra=extra)
+        return self._forget(find, words, payload, dry_run=dry_run, cascade=True, extra=extra, texts=(text,))
 
     def forget_scope(self, *, reason: str, dry_run: bool = False) -> ErasureReceipt:
         """
         Destroy every key of this scope, envelopes too, and close it until the user lifts that.
 
         Raises:
-            ScopeUnknown: nothing was ever written here.
+            ScopeUnknown: nothing was ever written here. RankTooLow: it holds a prohibition, and this session does not
+            sign, or a memory of more authority. BadArgument: the reason repeats what one of its memories says.
         """
         words = self._words(reason)
         engine = self._engine
@@ -235,25 +239,42 @@ class UserSession(Session):
                 raise ScopeUnknown(scope=self.scope)
             rows = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
             if dry_run:
-                return dry_receipt(Erasing(asked=tuple(rows), derived=(), elsewhere=()), self.scope, self.actor, words)
+                erasing = Erasing(asked=tuple(rows), derived=(), elsewhere=self._derived_elsewhere(rows))
+                return dry_receipt(erasing, self.scope, self.actor, words)
 
             def plan(at: Moment) -> Draft:
-                for memory in engine.state.register.rows.get(self.scope, []):
-                    if memory.erasure is None:
-                        engine.deeds.check_may_forget(self._speaker, memory)
+                live = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
+                for memory in live:
+                    engine.deeds.check_may_forget(self._speaker, memory)
+                self._check_vetoes_may_go()
+                engine.deeds.check_reason(words, live)
+                left = [memory.id for memory in self._derived_elsewhere(live)]
                 fields = self._envelope()
                 fields["scope"] = STORE_SCOPE
                 slots = engine.slots_of_scope(self.scope)
                 envelope = Forgotten(
                     **fields, targets=(), tombstones=(), everyone=True, reason=words, key_epoch=at.key_epoch,
-                    other_slots=tuple(sorted(slots)), closed_scope=self.scope,
+                    other_slots=tuple(sorted(slots)), closed_scope=self.scope, elsewhere=tuple(left),
                 )  # fmt: skip
                 return Draft(id=new_id(at.recorded_at), envelope=envelope)
 
             event = engine.append_one(plan)
-            receipt = erasure_receipt(engine.state, event.header.id, self.scope)
+            forgotten = cast("Forgotten", event.envelope)
+            receipt = erasure_receipt(engine.state, event.header.id, self.scope, forgotten=forgotten)
             asked = tuple(format_id(memory.id) for memory in rows)
             return msgspec.structs.replace(receipt, scope=self.scope, reason=words, asked=asked)
+
+    def _derived_elsewhere(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
+        found = self._engine.state.register.descendants([memory.id for memory in memories])
+        return tuple(m for m in found if m.scope != self.scope and m.erasure is None)
+
+    def _check_vetoes_may_go(self) -> None:
+        # A veto reaches the scopes below, which stay open: to drop it with its scope is loosening, and is signed.
+        vetoes = [p for p in self._engine.state.register.live_prohibitions(self.scope, LATEST) if p.scope == self.scope]
+        if vetoes and self._speaker.rank < Rank.SIGNED:
+            raise RankTooLow(
+                actual=self._speaker.rank.name.lower(), verb="forget", needed="signed", id=format_id(vetoes[0].id)
+            )
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ class AsyncSession(_Mirror[Session]):
     list = _mirror(Session.list)
     links = _mirror(Session.links)
     diff = _mirror(Session.diff)
+    sql = _mirror(Session.sql)
     briefing = _mirror(Session.briefing)
     remember = _mirror(Session.remember)
     remember_many = _mirror(Session.remember_many)
@@ -120,6 +121,7 @@ class AsyncUserSession(_Mirror[UserSession]):
     list = _mirror(UserSession.list)
     links = _mirror(UserSession.links)
     diff = _mirror(UserSession.diff)
+    sql = _mirror(UserSession.sql)
     briefing = _mirror(UserSession.briefing)
     remember = _mirror(UserSession.remember)
     remember_many = _mirror(UserSession.remember_many)
@@ -157,6 +159,7 @@ class AsyncPastSession(_Mirror[PastSession]):
     list = _mirror(PastSession.list)
     links = _mirror(PastSession.links)
     diff = _mirror(PastSession.diff)
+    sql = _mirror(PastSession.sql)
     briefing = _mirror(PastSession.briefing)
     decide = _mirror(PastSession.decide)
 
@@ -165,6 +168,7 @@ class AsyncPastStore(_Mirror[PastStore]):
     """A store as it was, awaited; see `PastStore`."""
 
     digests = _mirror(PastStore.digests)
+    sql = _mirror(PastStore.sql)
 
     def session(self, *, scope: str, actor: str = "agent:replay", reads: Reads = ()) -> AsyncPastSession:
         """Return a session that reads the scope as it was."""
@@ -179,9 +183,12 @@ class AsyncStore(_Mirror[Store]):
     submit = _mirror(Store.submit)
     audit = _mirror(Store.audit)
     verify = _mirror(Store.verify)
+    checkpoint = _mirror(Store.checkpoint)
+    prove = _mirror(Store.prove)
     rebuild = _mirror(Store.rebuild)
     embed = _mirror(Store.embed)
     digests = _mirror(Store.digests)
+    sql = _mirror(Store.sql)
     stats = _mirror(Store.stats)
     close = _mirror(Store.close)
     explain = _mirror(Store.explain)
@@ -228,11 +235,14 @@ async def open(  # noqa: A001  # the same name as `muniment.open`
     policy: Policy | str | Path | None = None,
     model: str | Path | None = None,
     secrets: str = "refuse",
+    anchor: str | Path | None = None,
+    log_key: Signer | str | Path | None = None,
 ) -> AsyncStore:
     """Open a store; see `muniment.open`."""
     work = functools.partial(
-        open_store, path, create=create, read_only=read_only, policy=policy, model=model, secrets=secrets
-    )
+        open_store, path, create=create, read_only=read_only, policy=policy, model=model, secrets=secrets,
+        anchor=anchor, log_key=log_key,
+    )  # fmt: skip
     return AsyncStore(await asyncio.get_running_loop().run_in_executor(None, work))
 
 

@@ -1,13 +1,18 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
-from . import _recall, _register, _tombstones
+from . import _recall, _register, _tombstones, _tree
 from ._beliefs import LIVE, Belief, Beliefs, Standing
-from ._bundle import Projections
+from ._bundle import Projections, without_collection
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
-from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
+from ._graph import Graph
+from ._graph_rows import Row, Scopes
+from ._lookups import ById
+from ._recall import Arm, Mask, Recall, location
 from ._register import Register
+from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
+from ._segments import Facets, Fragment, indexed_text
 from ._state import (
     FAR_FUTURE,
     LATEST,
@@ -28,8 +33,9 @@ from ._state import (
 )
 from ._tokens import ANALYZER_ID
 from ._tombstones import Tombstone, Tombstones, from_ledger
+from ._tree import Tree
 
-PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION)
+PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION, _tree.VERSION)
 """Raised, each, whenever the same log would give another projection."""
 
 __all__ = [
@@ -41,6 +47,8 @@ __all__ = [
     "Arm",
     "Belief",
     "Beliefs",
+    "Buffer",
+    "ById",
     "Command",
     "Confirmation",
     "DecisionRecord",
@@ -52,19 +60,28 @@ __all__ = [
     "Facets",
     "Fate",
     "FateKind",
+    "Fragment",
     "Fused",
+    "Graph",
     "Link",
     "Mask",
     "Memory",
     "Place",
+    "PlainSections",
     "Prohibition",
     "Projections",
     "Recall",
     "Register",
+    "Repairing",
     "Request",
+    "Row",
+    "Scopes",
+    "SealedSections",
+    "Sections",
     "Standing",
     "Tombstone",
     "Tombstones",
+    "Tree",
     "from_ledger",
     "fuse",
     "indexed_text",
@@ -72,4 +89,6 @@ __all__ = [
     "location",
     "may_change",
     "packaged_embedder",
+    "without_collection",
+    "write_sections",
 ]

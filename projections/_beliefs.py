@@ -7,9 +7,10 @@ Beliefs: the status of any memory and the value of any key, at any point of both
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +26,7 @@ from ._resolve import (
     retired_from,
     superseded_by,
 )
+from ._sections import Buffer, PlainSections, Sections
 from ._state import FAR_FUTURE, FateKind, Memory
 
 LIVE: Final = frozenset({Status.ACTIVE, Status.CONDITIONAL})
@@ -50,9 +52,10 @@ class Beliefs:
 
     def __init__(self, register: Register) -> None:
         self.register = register
-        self._now = -FAR_FUTURE
+        self._now = self._saved_at = -FAR_FUTURE
         self._masks: dict[str, NDArray[np.bool_]] = {}
-        self._changes: list[tuple[int, bytes]] = []
+        self._changes: list[tuple[int, int]] = []
+        self._saved = _NOTHING_SAVED
 
     def resolution(self, memory: Memory, *, valid_at: int, known: int) -> Resolution:
         """Return the resolution of the memory's single-valued key."""
@@ -65,11 +68,9 @@ class Beliefs:
 
     def keys(self, scopes: Iterable[str], *, valid_at: int, known: int) -> list[Belief]:
         """Return every belief of the scopes at the point, in the order in which each was recorded."""
-        wanted = set(scopes)
         found: list[Belief] = []
-        for scope, key in self.register.keys:
-            if scope in wanted:
-                found += self.at_key(scope, key, valid_at=valid_at, known=known)
+        for scope, key in self.register.keys.of_scopes(set(scopes)):
+            found += self.at_key(scope, key, valid_at=valid_at, known=known)
         return sorted(found, key=lambda belief: belief.memory.seq)
 
     def at_key(self, scope: str, belief_key: bytes, *, valid_at: int, known: int) -> list[Belief]:
@@ -95,7 +96,7 @@ class Beliefs:
             return self._mask_by_asking(scope, valid_at, known, statuses)
         self._advance(valid_at)
         rows = len(self.register.rows.get(scope, ()))
-        mask = self._masks.get(scope)
+        mask = self._mask_of(scope)
         return np.zeros(0, dtype=np.bool_) if mask is None else mask[:rows]
 
     def _mask_by_asking(self, scope: str, valid_at: int, known: int, statuses: Collection[Status]) -> NDArray[np.bool_]:
@@ -109,24 +110,74 @@ class Beliefs:
                 mask[memory.row] = standing.holds or (history and standing.status not in LIVE)
         return mask
 
+    @property
+    def saved_at(self) -> int:
+        """The present that was saved last."""
+        return self._saved_at
+
+    # --- saving -------------------------------------------------------------------------------------------------------
+
+    def sections(self, now: int) -> Iterator[tuple[str, Iterable[Buffer]]]:
+        """Yield the answers of the present as sections."""
+        self._advance(max(now, self._now))
+        self._saved_at = self._now
+        parts: list[tuple[str, int]] = []
+        masks: list[NDArray[np.bool_]] = []
+        for scope in self.register.rows:
+            mask, rows = self._mask_of(scope), len(self.register.rows[scope])
+            parts.append((scope, rows))
+            masks.append(np.zeros(rows, np.bool_) if mask is None else mask[:rows])
+        changes = sorted((*self._changes, *self._saved.changes(self._now)))
+        yield "beliefs", [_encode((self._now, parts))]
+        yield "beliefs.holds", [mask.tobytes() for mask in masks]
+        yield "beliefs.changes", [np.array(changes, np.int64).tobytes()]
+
+    def load(self, sections: Sections) -> None:
+        """Stand on what was saved together with the register."""
+        now, parts = _decode(sections.between("beliefs", 0, FAR_FUTURE))
+        self._now = self._saved_at = now
+        self._masks, self._changes = {}, []
+        self._saved = _Saved(sections, parts)
+
+    # --- the present --------------------------------------------------------------------------------------------------
+
     def _advance(self, now: int) -> None:
         # The present moves forward: only what changed, or whose interval begins or ends by now, is asked again.
         register = self.register
-        due = set(register.changed)
+        due = {memory.id: memory for memory in map(register.memories.get, register.changed) if memory is not None}
+        for key in register.changed_keys:
+            due.update((memory.id, memory) for memory in register.keys.get(key, ()))
         register.changed.clear()
+        register.changed_keys.clear()
+        reached = self._saved.reached(self._now, now)
         while self._changes and self._changes[0][0] <= now:
-            due.add(heapq.heappop(self._changes)[1])
+            reached.append(heapq.heappop(self._changes)[1])
+        for seq in sorted(set(reached)):
+            memory = register.memory_at(seq)
+            if memory is not None:
+                due[memory.id] = memory
         self._now = now
         memo: dict[bytes, Resolution] = {}
         next_change: dict[tuple[str, bytes], int] = {}
-        for identity in due:
-            memory = register.memories.get(identity)
-            if memory is None:
-                continue
-            self._room(memory)[memory.row] = self._standing(memory, now, register.seq, memo).holds
-            change = self._next_change(memory, now, next_change)
+        for memory in due.values():
+            room = self._room(memory)
+            if self._is_plain(memory):
+                since, until = memory.envelope.valid_from, memory.valid_until
+                room[memory.row] = since <= now < until
+                change = since if since > now else until if until > now else FAR_FUTURE
+            else:
+                room[memory.row] = self._standing(memory, now, register.seq, memo).holds
+                change = self._next_change(memory, now, next_change)
             if change < FAR_FUTURE:
-                heapq.heappush(self._changes, (change, identity))
+                heapq.heappush(self._changes, (change, memory.seq))
+
+    def _is_plain(self, memory: Memory) -> bool:
+        # Nothing but its own interval says whether it holds.
+        envelope = memory.envelope
+        if memory.fates or memory.erasure is not None or envelope.pending:
+            return False
+        key = envelope.belief_key
+        return key is None or envelope.many or self.register.keys.is_single((memory.scope, key))
 
     def _next_change(self, memory: Memory, now: int, kept: dict[tuple[str, bytes], int]) -> int:
         key = memory.envelope.belief_key
@@ -137,9 +188,15 @@ class Beliefs:
             kept[memory.scope, key] = _first_after(statements, now, self.register)
         return kept[memory.scope, key]
 
+    def _mask_of(self, scope: str) -> NDArray[np.bool_] | None:
+        mask = self._masks.get(scope)
+        if mask is None and (mask := self._saved.mask(scope)) is not None:
+            self._masks[scope] = mask
+        return mask
+
     def _room(self, memory: Memory) -> NDArray[np.bool_]:
-        mask = self._masks.get(memory.scope)
-        needed = len(self.register.rows[memory.scope])
+        mask = self._mask_of(memory.scope)
+        needed = memory.row + 1
         if mask is None or len(mask) < needed:
             grown = np.zeros(max(256, 2 * needed), dtype=np.bool_)
             if mask is not None:
@@ -174,9 +231,50 @@ class Beliefs:
             role = resolution.roles.get(memory.id, Status.ACTIVE)
             if role is not Status.ACTIVE:
                 return Standing(role, False)
-            here = resolution.current is memory
+            here = resolution.current is not None and resolution.current.id == memory.id
         status = Status.CONDITIONAL if memory.envelope.conditional else Status.ACTIVE
         return Standing(status, here)
+
+
+class _Saved:
+    """What was saved of the present's answers: masks by scope, and when each of the others changes."""
+
+    def __init__(self, sections: Sections, parts: Sequence[tuple[str, int]]) -> None:
+        self._sections = sections
+        self._bounds: dict[str, tuple[int, int]] = {}
+        start = 0
+        for scope, rows in parts:
+            self._bounds[scope] = (start, start + rows)
+            start += rows
+        self._changes: NDArray[np.int64] | None = None
+
+    def mask(self, scope: str) -> NDArray[np.bool_] | None:
+        """Return a copy of a scope's mask, once; None when none was saved."""
+        start, end = self._bounds.pop(scope, (0, 0))
+        if start == end:
+            return None
+        return np.frombuffer(self._sections.between("beliefs.holds", start, end), np.bool_).copy()
+
+    def reached(self, before: int, now: int) -> list[int]:
+        """Return the sequence numbers of the memories that change after one instant, up to another."""
+        found = self._all()
+        low, high = np.searchsorted(found[:, 0], (before, now), side="right")
+        return [int(seq) for seq in found[low:high, 1]]
+
+    def changes(self, after: int) -> list[tuple[int, int]]:
+        """Return (instant, sequence number) of the changes to come."""
+        found = self._all()
+        return [(at, seq) for at, seq in found[np.searchsorted(found[:, 0], after, side="right") :].tolist()]
+
+    def _all(self) -> NDArray[np.int64]:
+        if self._changes is None:
+            self._changes = self._sections.array("beliefs.changes", np.int64).reshape(-1, 2)
+        return self._changes
+
+
+_NOTHING_SAVED: Final = _Saved(PlainSections(), ())
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(tuple[int, list[tuple[str, int]]]).decode
 
 
 def _first_after(statements: Iterable[Memory], now: int, register: Register) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import cast
+import gc
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, cast
 
 from muniment.events import (
     Batch,
@@ -20,19 +22,38 @@ from muniment.events import (
 from ._beliefs import LIVE, Beliefs, Standing
 from ._recall import Recall
 from ._register import ROLLED_BACK, Register
-from ._state import LATEST, Erasure, Memory, Place
+from ._sections import Buffer, Sections
+from ._segments import SEGMENT_BITS
+from ._state import FAR_FUTURE, LATEST, Erasure, Memory, Place
 from ._tombstones import Tombstones
+from ._tree import Tree
+
+# A quarantined record among them: reading the poisoned page again must not undo its quarantine.
+_STANDING: Final = frozenset({*LIVE, Status.DISPUTED, Status.PENDING, Status.QUARANTINED})
+
+
+@contextmanager
+def without_collection() -> Generator[None, None, None]:
+    """Fold a long log without the cyclic collector, which would go through all that was folded again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Projections:
-    """Register, tombstones and recall over one log, and the beliefs that are read from the register."""
+    """Register, tombstones, recall and tree over one log, and the beliefs that are read from the register."""
 
     def __init__(self, open_body: Callable[[Event], Body | None], read_body: Callable[[Place], Body | None]) -> None:
         self.register = Register(open_body)
         self.tombstones = Tombstones()
+        self.tree = Tree()
         self.beliefs = Beliefs(self.register)
         self._read = read_body
-        self.recall = Recall(self.read_memory)
+        self.recall = Recall(self.register, self.read_memory)
 
     @property
     def seq(self) -> int:
@@ -43,11 +64,12 @@ class Projections:
         """Take in the next batch."""
         self.register.apply(batch)
         self.tombstones.apply(batch)
+        self.tree.apply(batch)
         self.recall.apply(batch)
         for event in batch.events:
             if isinstance(event.envelope, RollbackAccepted):
                 slots = set(event.envelope.erased_slots)
-                self.recall.erase(m.id for m in self.register.memories.values() if m.slot in slots)
+                self.recall.erase(memory.id for memory in self.register.memories.with_slots(slots))
 
     def erase_shredded(self, slots: Collection[int], *, seq: int, recorded_at: int) -> None:
         """Mark as erased what a forget that this log does not hold has erased: its keys are gone all the same."""
@@ -57,9 +79,11 @@ class Projections:
     def missing_erasures(self, slots: Collection[int], ledger: Sequence[LedgerTombstone]) -> int:
         """Return how many destroyed keys and refused values of the key tree the log does not account for."""
         known = {(t.domain, t.digest, t.scope, t.recorded_at) for t in self.tombstones.all}
-        unknown = sum((entry[0], entry[1], entry[4], entry[7]) not in known for entry in ledger)
-        shredded = set(slots)
-        return unknown + sum(m.slot in shredded and m.erasure is None for m in self.register.memories.values())
+        # A forgotten scope took its tombstones along: the log accounts for them by having closed it.
+        closed = self.register.closed
+        unknown = sum(e[4] not in closed and (e[0], e[1], e[4], e[7]) not in known for e in ledger)
+        shredded = self.register.memories.with_slots(set(slots)) if slots else []
+        return unknown + sum(memory.erasure is None for memory in shredded)
 
     def erase_later(self, event: Event, envelope: Forgotten) -> None:
         """Mark what a forget after the end of these projections has erased."""
@@ -84,7 +108,36 @@ class Projections:
             "beliefs": self.register.digest().hex(),
             "recall": self.recall.digest().hex(),
             "tombstones": self.tombstones.digest().hex(),
+            "tree": self.tree.digest().hex(),
         }
+
+    # --- saving -------------------------------------------------------------------------------------------------------
+
+    def sections(self, now: int) -> Iterator[tuple[str, Iterable[Buffer]]]:
+        """Yield all but what is derived from bodies, as sections; `now` is the present that beliefs are saved at."""
+        yield from self.register.sections()
+        yield from self.beliefs.sections(now)
+        yield "tombstones", [self.tombstones.save()]
+        yield "recall", [self.recall.save()]
+
+    def load(self, sections: Sections, chunks: Collection[int]) -> None:
+        """
+        Stand on what was saved; `chunks` are those of the words that still have a key.
+
+        Raises:
+            ProjectionStale, msgspec.MsgspecError: it is not what was saved.
+        """
+        self.register.load(sections, self._read)
+        self.beliefs.load(sections)
+        self.tombstones.load(sections.between("tombstones", 0, FAR_FUTURE))
+        self.recall.load(sections.between("recall", 0, FAR_FUTURE), chunks)
+
+    def chunks_of(self, envelope: Forgotten) -> set[int] | None:
+        """Return the chunks of words that hold what a forget erases; None when that is not known: all of them."""
+        memories = [self.register.memories.get(identity) for identity, _ in envelope.targets]
+        if envelope.closed_scope is not None or any(memory is None for memory in memories):
+            return None
+        return {memory.seq >> SEGMENT_BITS for memory in memories if memory is not None}
 
     def standing(self, memory: Memory, *, valid_at: int, known: int = LATEST) -> Standing:
         """Return a memory's status at a point."""
@@ -106,6 +159,6 @@ class Projections:
                 wanted.source_key,
                 wanted.many,
             )
-            if same and self.standing(memory, valid_at=valid_at).status in (*LIVE, Status.DISPUTED, Status.PENDING):
+            if same and self.standing(memory, valid_at=valid_at).status in _STANDING:
                 return memory
         return None

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from muniment.events import MunimentError
 
 from ._embedder import Embedder
-from ._recall import Partition, ReadBody, Recall, indexed_text
+from ._recall import Partition, Recall
+from ._segments import ReadBody, indexed_text
 from ._vector_file import SlotKey, VectorFile, rounded
 from ._vectors import VectorIndex
 
@@ -76,7 +77,7 @@ class Dense:
         if embedder is None:
             return 0
         with self._mutex:
-            missing = self._missing(self._recall.partitions)
+            missing = self._missing(self._recall.scopes())
         self._embed(embedder, missing, progress)
         return len(missing)
 
@@ -90,7 +91,10 @@ class Dense:
     def missing_count(self, scopes: Iterable[str]) -> int:
         """Return how many rows of the scopes lack a vector; all of them while no model was loaded."""
         with self._mutex:
-            return len(self._missing(scopes))
+            if self._embedder is not None:
+                return len(self._missing(scopes))
+            partitions = [partition for scope in scopes if (partition := self._recall.partition(scope)) is not None]
+            return sum(len(partition.rows) - len(partition.erased) for partition in partitions)
 
     @property
     def model_id(self) -> str | None:
@@ -114,22 +118,24 @@ class Dense:
     def _missing(self, scopes: Iterable[str]) -> list[_Missing]:
         missing: list[_Missing] = []
         for scope in scopes:
-            partition = self._recall.partitions.get(scope)
+            partition = self._recall.partition(scope)
             if partition is None:
                 continue
             if partition.vectors is None and self._embedder is not None:
                 partition.vectors = VectorIndex(self._embedder.dim)
             if partition.vectors is None:
-                rows = list(range(len(partition.ids)))
+                rows = list(range(len(partition.rows)))
             else:
-                rows = partition.vectors.missing(len(partition.ids)).tolist()
+                rows = partition.vectors.missing(len(partition.rows)).tolist()
             missing.extend(_Missing(partition, row) for row in rows if row not in partition.erased)
         return self._without_kept(missing)
 
     def _without_kept(self, missing: list[_Missing]) -> list[_Missing]:
+        if not self._kept:
+            return missing
         rest: list[_Missing] = []
         for partition, row in missing:
-            kept = self._kept.pop(partition.ids[row], None)
+            kept = self._kept.pop(partition.rows[row].id, None)
             if kept is None or partition.vectors is None:
                 rest.append(_Missing(partition, row))
             else:
@@ -140,14 +146,16 @@ class Dense:
         for start in range(0, len(missing), _AT_ONCE):
             part = missing[start : start + _AT_ONCE]
             with self._mutex:
-                bodies = [self._read_body(partition.places[row]) for partition, row in part]
+                part = [found for found in part if not found.partition.closed]
+                memories = [partition.rows[row] for partition, row in part]
+                bodies = [self._read_body(memory.place) for memory in memories]
             vectors = rounded(embedder.embed(["" if body is None else indexed_text(body) for body in bodies]))
             with self._mutex:
-                for (partition, row), body, vector in zip(part, bodies, vectors, strict=True):
+                for (partition, row), memory, body, vector in zip(part, memories, bodies, vectors, strict=True):
                     # Forgotten while the model worked: the vector is dropped with the words.
-                    if partition.vectors is None or body is None or row in partition.erased:
+                    if partition.vectors is None or body is None or row in partition.erased or partition.closed:
                         continue
                     partition.vectors.put([row], vector[None, :])
-                    self._unsaved.append((partition.ids[row], partition.slots[row], vector))
+                    self._unsaved.append((memory.id, memory.slot, vector))
             if progress is not None:
                 progress(min(start + _AT_ONCE, len(missing)), len(missing))

@@ -7,37 +7,28 @@ words are taken in when somebody asks, and vectors are made then too, up to a bo
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, cast
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from muniment.events import Batch, Event, Forgotten, Location, MemoryBody, MemoryEnvelope, SequenceGap
+from muniment.events import Batch, Forgotten, Location, SequenceGap
 
-from ._state import Place
+from ._lookups import ById, ScopeRows
+from ._lookups import Rows as ScopeTable
+from ._segments import SEGMENT_BITS, Fragment, Fragments, ReadBody, ScopeWords
+from ._state import Memory, Place
 from ._tokens import analyze_query
 from ._vectors import VectorIndex
-from ._words import WordIndex, WordStats
+from ._words import WordStats
 
-VERSION: Final = 1
+VERSION: Final = 2
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
-ReadBody = Callable[[Place], MemoryBody | None]
-
-
-class Facets(msgspec.Struct, array_like=True, frozen=True):
-    """What filters may ask of a row, and what dies with its body."""
-
-    tags: tuple[str, ...] = ()
-    metadata: bytes | None = None
-
-
-_NO_FACETS: Final = Facets()
 
 
 class Arm(NamedTuple):
@@ -47,59 +38,40 @@ class Arm(NamedTuple):
     scores: Scores
 
 
-class _SavedPartition(msgspec.Struct, array_like=True):
-    scope: str
-    ids: list[bytes]
-    seqs: list[int]
-    slots: list[int]
-    places: list[Place]
-    erased: list[int]
+class Stored(Protocol):
+    """The register, as far as recall stands on it: the rows are its rows."""
+
+    @property
+    def rows(self) -> ScopeTable: ...
+
+    @property
+    def memories(self) -> ById[Memory]: ...
 
 
-class _SavedContent(msgspec.Struct, array_like=True):
-    scope: str
-    words: bytes
-    facets: list[Facets]
+class _SavedRows(msgspec.Struct, array_like=True):
+    seq: int
+    erased: list[tuple[str, list[int]]]
+    chunks: list[tuple[int, int]]
 
 
 class Partition:
-    """The rows of one scope, in sequence order."""
+    """What is derived from the rows of one scope, in sequence order."""
 
-    def __init__(self) -> None:
-        self.ids: list[bytes] = []
-        self.seqs: list[int] = []
-        self.slots: list[int] = []
-        self.places: list[Place] = []
-        self.erased: set[int] = set()
-        self.words = WordIndex()
-        self.facets: list[Facets] = []
+    def __init__(self, scope: str, stored: Stored, read_body: ReadBody, saved: Fragments) -> None:
+        self._scope, self._stored = scope, stored
+        self.words = ScopeWords(scope, lambda: self.rows, read_body, saved)
+        self.erased = self.words.erased
+        self.closed = False
         self.vectors: VectorIndex | None = None
 
-    def upto(self, known: int) -> int:
-        """Return how many rows were recorded up to a sequence number."""
-        return bisect_right(self.seqs, known)
-
-    def absorb(self, read_body: ReadBody) -> None:
-        """Take in the words of the rows that were only queued."""
-        start = self.words.rows
-        if start == len(self.ids):
-            return
-        texts: list[str] = []
-        for row in range(start, len(self.ids)):
-            body = None if row in self.erased else read_body(self.places[row])
-            texts.append("" if body is None else indexed_text(body))
-            self.facets.append(_NO_FACETS if body is None else Facets(body.tags, body.metadata))
-        self.words.add_many(texts)
-        for row in range(start, len(self.ids)):
-            if row in self.erased:
-                self.words.erase(row)
+    @property
+    def rows(self) -> ScopeRows:
+        """The memories."""
+        return self._stored.rows[self._scope]
 
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here."""
-        self.erased.add(row)
-        if row < self.words.rows:
-            self.words.erase(row)
-            self.facets[row] = _NO_FACETS
+        self.words.erase(row)
         if self.vectors is not None:
             self.vectors.erase(row)
 
@@ -107,15 +79,27 @@ class Partition:
 class Recall:
     """The partitions of all scopes."""
 
-    def __init__(self, read_body: ReadBody) -> None:
-        self._read_body = read_body
+    def __init__(self, stored: Stored, read_body: ReadBody) -> None:
+        self._stored, self._read_body = stored, read_body
+        self._saved: Fragments = NothingSaved()
+        self._saved_upto: dict[int, int] = {}
+        self._partitions: dict[str, Partition] = {}
         self.seq = 0
-        self.partitions: dict[str, Partition] = {}
-        self._rows: dict[bytes, tuple[str, int]] = {}
+
+    def partition(self, scope: str) -> Partition | None:
+        """Return the partition of a scope, or None when it holds no memory."""
+        found = self._partitions.get(scope)
+        if found is None and scope in self._stored.rows:
+            found = self._partitions[scope] = Partition(scope, self._stored, self._read_body, self._saved)
+        return found
+
+    def scopes(self) -> list[str]:
+        """Return the scopes that hold memories."""
+        return list(self._stored.rows)
 
     def apply(self, batch: Batch) -> None:
         """
-        Queue the batch's memories, and erase what it forgets; a batch that was applied before is passed over.
+        Erase what the batch forgets, once the register has taken it in; what was applied before is passed over.
 
         Raises:
             SequenceGap: it does not follow the last one.
@@ -125,18 +109,16 @@ class Recall:
         if batch.events and batch.events[0].seq != self.seq + 1:
             raise SequenceGap(expected=self.seq + 1, actual=batch.events[0].seq)
         for event in batch.events:
-            if isinstance(event.envelope, MemoryEnvelope):
-                self._queue(event, event.envelope)
-            elif isinstance(event.envelope, Forgotten):
+            if isinstance(event.envelope, Forgotten):
                 self._forget(event.envelope)
         self.seq = batch.head.seq
 
     def absorb(self, scopes: Iterable[str] | None = None) -> None:
         """Take in the queued words of some scopes, or of all."""
-        for scope in list(self.partitions) if scopes is None else scopes:
-            partition = self.partitions.get(scope)
+        for scope in list(self._stored.rows) if scopes is None else scopes:
+            partition = self.partition(scope)
             if partition is not None:
-                partition.absorb(self._read_body)
+                partition.words.absorb()
 
     def find_words(self, query: str, scopes: Sequence[str], masks: Sequence[Mask | None], known: int) -> Arm:
         """Return the rows that hold a word of the query and that the masks allow."""
@@ -144,22 +126,22 @@ class Recall:
         terms = list(analyze_query(query).terms)
         if not terms:
             return _EMPTY
-        parts = [(self.partitions.get(scope), mask) for scope, mask in zip(scopes, masks, strict=True)]
+        parts = [(self.partition(scope), mask) for scope, mask in zip(scopes, masks, strict=True)]
         stats = WordStats(0, 0, (0,) * len(terms))
         for partition, _ in parts:
             if partition is not None:
-                stats = stats.plus(partition.words.statistics(terms, partition.upto(known)))
+                stats = stats.plus(partition.words.statistics(terms, partition.rows.upto(known)))
         found: list[tuple[Rows, Scores]] = []
         base = 0
         for partition, mask in parts:
             if partition is None:
                 continue
-            rows, scores = partition.words.scores(terms, stats, partition.upto(known))
+            rows, scores = partition.words.scores(terms, stats, partition.rows.upto(known))
             if mask is not None:
                 kept = mask[rows]
                 rows, scores = rows[kept], scores[kept]
             found.append((rows + base, scores))
-            base += len(partition.ids)
+            base += len(partition.rows)
         return _joined(found)
 
     def find_meaning(
@@ -169,102 +151,111 @@ class Recall:
         found: list[tuple[Rows, Scores]] = []
         base = 0
         for scope, mask in zip(scopes, masks, strict=True):
-            partition = self.partitions.get(scope)
+            partition = self.partition(scope)
             if partition is None:
                 continue
             if partition.vectors is not None:
-                upto = partition.upto(known)
+                upto = partition.rows.upto(known)
                 allowed = None if mask is None else mask[:upto]
                 rows, scores = partition.vectors.search(query, allowed=allowed, upto=upto, k=depth)
                 found.append((rows + base, scores))
-            base += len(partition.ids)
+            base += len(partition.rows)
         return _joined(found)
 
     def locate(self, row: int, scopes: Sequence[str]) -> bytes:
         """Return the id of a row, counted over the asked scopes laid end to end."""
         for scope in scopes:
-            partition = self.partitions.get(scope)
+            partition = self.partition(scope)
             if partition is None:
                 continue
-            if row < len(partition.ids):
-                return partition.ids[row]
-            row -= len(partition.ids)
+            if row < len(partition.rows):
+                return partition.rows[row].id
+            row -= len(partition.rows)
         raise IndexError(row)
 
     def digest(self) -> bytes:
-        """Return a hash of all words, facets and rows; vectors, being floating point, are left out."""
+        """Return a hash of all words and facets; vectors, being floating point, are left out."""
         self.absorb()
-        hasher = blake3()
-        hasher.update(self.save_rows())
-        for scope in sorted(self.partitions):
-            partition = self.partitions[scope]
-            hasher.update(partition.words.digest())
-            hasher.update(_encode(partition.facets))
+        hasher = blake3(_encode(self.seq))
+        for scope in sorted(self._stored.rows):
+            partition = self.partition(scope)
+            if partition is not None:
+                hasher.update(_encode((scope, len(partition.rows), sorted(partition.erased))))
+                for digest in partition.words.digests():
+                    hasher.update(digest)
         return hasher.digest()
 
-    def save_rows(self) -> bytes:
-        """Return what outlives a forget: ids and places."""
-        return _encode(
-            (
-                self.seq,
-                [
-                    _SavedPartition(scope, p.ids, p.seqs, p.slots, p.places, sorted(p.erased))
-                    for scope, p in sorted(self.partitions.items())
-                ],
-            )
-        )
+    # --- saving -------------------------------------------------------------------------------------------------------
 
-    def save_content(self) -> bytes:
-        """Return what a forget must destroy: words and facets."""
-        self.absorb()
-        return _encode([_SavedContent(s, p.words.dump(), p.facets) for s, p in sorted(self.partitions.items())])
+    def unsaved_chunks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the chunks of words that no saved one equals, and what is derived from their memories' bodies."""
+        upto = {chunk: self._end_of(chunk) for chunk in range((self.seq >> SEGMENT_BITS) + 1)}
+        changed = {chunk for chunk, seq in upto.items() if self._saved_upto.get(chunk, -1) < seq}
+        for partition in self._partitions.values():
+            changed |= partition.words.changed()
+        parts: dict[int, list[ScopeWords]] = {chunk: [] for chunk in sorted(changed)}
+        for scope in sorted(self._stored.rows):
+            found = self.partition(scope)
+            for chunk in () if found is None else found.words.chunks():
+                if found is not None and chunk in parts:
+                    parts[chunk].append(found.words)
+        for chunk, words in parts.items():
+            fragments = [part.fragment(chunk) for part in words]
+            yield chunk, _encode([fragment for fragment in fragments if fragment is not None])
 
-    def load_rows(self, data: bytes) -> None:
-        """Become the rows that were saved; all words are queued."""
-        self.seq, saved = _decode_rows(data)
-        self.partitions, self._rows = {}, {}
-        for part in saved:
-            partition = self.partitions[part.scope] = Partition()
-            partition.ids, partition.seqs, partition.slots = part.ids, part.seqs, part.slots
-            partition.places, partition.erased = part.places, set(part.erased)
-            for row, identity in enumerate(part.ids):
-                self._rows[identity] = (part.scope, row)
+    def saved_chunk(self, number: int) -> None:
+        """Learn that a chunk was saved as it is."""
+        self._saved_upto[number] = self._end_of(number)
+        for partition in self._partitions.values():
+            partition.words.saved(number)
 
-    def load_content(self, data: bytes) -> None:
-        """Take the words that were saved with these rows."""
-        for part in _decode_content(data):
-            partition = self.partitions[part.scope]
-            partition.words = WordIndex.load(part.words)
-            partition.facets = part.facets
+    def save(self) -> bytes:
+        """Return what outlives a forget: which rows were erased, and which chunks were saved up to where."""
+        erased = [(scope, sorted(p.erased)) for scope, p in sorted(self._partitions.items()) if p.erased]
+        return _encode(_SavedRows(self.seq, erased, sorted(self._saved_upto.items())))
 
-    def _queue(self, event: Event, envelope: MemoryEnvelope) -> None:
-        partition = self.partitions.get(envelope.scope)
-        if partition is None:
-            partition = self.partitions[envelope.scope] = Partition()
-        self._rows[event.header.id] = (envelope.scope, len(partition.ids))
-        partition.ids.append(event.header.id)
-        partition.seqs.append(event.seq)
-        partition.slots.append(event.header.slot)
-        partition.places.append(Place(*event.where))
+    def take_from(self, saved: Fragments) -> None:
+        """Take words from saved chunks where they fit the log, before anything is asked."""
+        self._saved = saved
+
+    def load(self, data: bytes, chunks: Collection[int]) -> None:
+        """Become what was saved, over a register that was loaded; `chunks` are those that still have a key."""
+        rows = _decode_rows(data)
+        self.seq = rows.seq
+        self._saved_upto = {chunk: seq for chunk, seq in rows.chunks if chunk in chunks}
+        self._partitions = {}
+        for scope, erased in rows.erased:
+            found = self.partition(scope)
+            if found is not None:
+                found.erased.update(erased)
 
     def erase(self, identities: Iterable[bytes]) -> None:
         """Drop all that the memories' bodies left here."""
         for identity in identities:
-            if identity in self._rows:
-                scope, row = self._rows[identity]
-                self.partitions[scope].erase(row)
+            memory = self._stored.memories.get(identity)
+            partition = None if memory is None else self.partition(memory.scope)
+            if memory is not None and partition is not None:
+                partition.erase(memory.row)
+                self._saved_upto.pop(memory.seq >> SEGMENT_BITS, None)
+
+    def _end_of(self, chunk: int) -> int:
+        return min(self.seq, ((chunk + 1) << SEGMENT_BITS) - 1)
 
     def _forget(self, envelope: Forgotten) -> None:
+        if envelope.closed_scope is not None:
+            gone = self._partitions.pop(envelope.closed_scope, None)
+            if gone is not None:
+                gone.closed = True
+            self._saved_upto = {}
         self.erase(identity for identity, _ in envelope.targets)
-        if envelope.closed_scope is not None and envelope.closed_scope in self.partitions:
-            for identity in self.partitions.pop(envelope.closed_scope).ids:
-                del self._rows[identity]
 
 
-def indexed_text(body: MemoryBody) -> str:
-    """Return the text of a memory that search reads: its content, then its subject and attribute."""
-    about = " ".join(part for part in (body.subject, body.attribute) if part)
-    return f"{body.content}\n{about}" if about else body.content
+class NothingSaved:
+    """No saved segments."""
+
+    def take(self, chunk: int, scope: str) -> Fragment | None:  # noqa: ARG002
+        """Return None."""
+        return None
 
 
 def location(place: Place) -> Location:
@@ -280,5 +271,4 @@ def _joined(found: list[tuple[Rows, Scores]]) -> Arm:
 
 _EMPTY: Final = Arm(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
-_decode_rows = msgspec.msgpack.Decoder(tuple[int, list[_SavedPartition]]).decode
-_decode_content = cast("Callable[[bytes], list[_SavedContent]]", msgspec.msgpack.Decoder(list[_SavedContent]).decode)
+_decode_rows = msgspec.msgpack.Decoder(_SavedRows).decode

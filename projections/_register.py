@@ -7,15 +7,12 @@ which it holds, so that any earlier state can be asked of the same structure by 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Final, cast
+from collections.abc import Callable, Collection
+from typing import Final, TypeVar, cast
 
 import msgspec
-from blake3 import blake3
 
 from muniment.events import (
-    ActionBody,
     Batch,
     Body,
     Confirmed,
@@ -32,22 +29,22 @@ from muniment.events import (
     Quarantined,
     RefusedWrite,
     Released,
-    Remembered,
     Requested,
     Retired,
     Reviewed,
     Revoked,
     RollbackAccepted,
     SequenceGap,
-    Superseded,
     Unlinked,
     Unprohibited,
-    covers,
 )
 
+from ._kept import Kept, action_of
+from ._shapes import (
+    scope_of,
+)
 from ._state import (
     FAR_FUTURE,
-    BeliefKey,
     Command,
     Confirmation,
     DecisionRecord,
@@ -63,62 +60,18 @@ from ._state import (
     Request,
 )
 
-VERSION: Final = 2
-ROLLED_BACK: Final = "forgotten before an older log was put back"
+Key = TypeVar("Key")
+VERSION: Final = 3
 """Raised whenever the same log would give another register."""
+ROLLED_BACK: Final = "forgotten before an older log was put back"
 
 
-class _Saved(msgspec.Struct, array_like=True):
-    """A register as it is saved: everything that cannot be derived from the rest."""
-
-    seq: int
-    key_epoch: int
-    memories: list[Memory]
-    links: list[Link]
-    commands: list[tuple[str, str, str, Command]]
-    confirmations: list[Confirmation]
-    prohibitions: list[Prohibition]
-    decisions: list[DecisionRecord]
-    enrolments: list[Enrolment]
-    requests: list[Request]
-    proposals: list[tuple[int, bytes, bytes, str, float]]
-    scopes: list[tuple[str, int]]
-    closed: list[tuple[str, int, int, bytes]]
-    lifted_scopes: list[tuple[str, int]]
-    refusals: list[tuple[str, str, int]]
-    timeline: list[EventRow]
-
-
-class Register:
+class Register(Kept):
     """The state of every memory, belief key, confirmation, prohibition, decision and principal."""
 
     def __init__(self, open_body: Callable[[Event], Body | None]) -> None:
+        super().__init__()
         self._open_body = open_body
-        self.seq = 0
-        self.key_epoch = 0
-        self.memories: dict[bytes, Memory] = {}
-        self.rows: dict[str, list[Memory]] = {}
-        self.keys: dict[BeliefKey, list[Memory]] = {}
-        self.texts: dict[tuple[str, bytes], list[Memory]] = {}
-        self.children: dict[bytes, list[Memory]] = {}
-        self.recalled_into: dict[bytes, list[Memory]] = {}
-        self.links: list[Link] = []
-        self.links_at: dict[bytes, list[Link]] = {}
-        self.commands: dict[tuple[str, str, str], Command] = {}
-        self.confirmations: dict[bytes, Confirmation] = {}
-        self.prohibitions: dict[bytes, Prohibition] = {}
-        self.decisions: dict[bytes, DecisionRecord] = {}
-        self.enrolments: list[Enrolment] = []
-        self.requests: dict[bytes, Request] = {}
-        self.proposals: list[tuple[int, bytes, bytes, str, float]] = []
-        self.scopes: dict[str, int] = {}
-        self.closed: dict[str, tuple[int, int, bytes]] = {}
-        self.lifted_scopes: dict[str, int] = {}
-        self.refusals: dict[tuple[str, str], int] = {}
-        self.timeline: list[EventRow] = []
-        self.changed: set[bytes] = set()
-
-    # --- the fold -----------------------------------------------------------------------------------------------------
 
     def apply(self, batch: Batch) -> None:
         """
@@ -139,52 +92,48 @@ class Register:
         envelope = event.envelope
         if envelope is None:
             return  # its whole scope was forgotten: there is nothing left to know
-        self.scopes.setdefault(envelope.scope, event.header.scope_slot)
-        self._note_command(event, envelope)
-        handler = _HANDLERS.get(type(envelope))
-        if handler is not None:
-            handler(self, event, envelope)
+        header, scope = event.header, envelope.scope
+        if scope not in self.scopes:
+            self.scopes[scope] = header.scope_slot
+        if envelope.command_id is not None:
+            command = Command(
+                envelope.payload_key, header.id, header.seq, header.recorded_at, event.hash, type(envelope).__name__
+            )
+            self.commands.add(scope, envelope.actor, envelope.command_id, command)
+        target: bytes | None = None
+        if isinstance(envelope, MemoryEnvelope):
+            self._remembered(event, envelope)
+        else:
+            handler = _HANDLERS.get(type(envelope))
+            if handler is not None:
+                handler(self, event, envelope)
+            target = _target_of(envelope)
         self.timeline.append(
             EventRow(
-                event.seq,
-                event.recorded_at,
-                event.header.type,
-                event.header.id,
-                envelope.scope,
+                header.seq,
+                header.recorded_at,
+                header.type,
+                header.id,
+                scope,
                 envelope.actor,
                 envelope.origin,
                 event.hash,
-                _target_of(envelope),
+                target,
             )
         )
 
-    def _note_command(self, event: Event, envelope: Envelope) -> None:
-        if envelope.command_id is None:
-            return
-        key = (envelope.scope, envelope.actor, envelope.command_id)
-        self.commands.setdefault(
-            key,
-            Command(
-                envelope.payload_key,
-                event.header.id,
-                event.seq,
-                event.recorded_at,
-                event.hash,
-                type(envelope).__name__,
-            ),
-        )
-
     def _remembered(self, event: Event, envelope: MemoryEnvelope) -> None:
-        rows = self.rows.setdefault(envelope.scope, [])
+        header = event.header
+        rows = self.rows.of(envelope.scope)
         memory = Memory(
-            id=event.header.id,
-            seq=event.seq,
-            recorded_at=event.recorded_at,
-            hash=event.hash,
-            envelope=envelope,
-            slot=event.header.slot,
-            place=_place(event),
-            row=len(rows),
+            header.id,
+            header.seq,
+            header.recorded_at,
+            event.hash,
+            envelope,
+            header.slot,
+            Place(*event.where),
+            len(rows),
         )
         rows.append(memory)
         self._index(memory)
@@ -196,14 +145,18 @@ class Register:
 
     def _index(self, memory: Memory) -> None:
         envelope = memory.envelope
-        self.memories[memory.id] = memory
-        self.texts.setdefault((envelope.scope, envelope.text_key), []).append(memory)
+        self.memories.add(memory)
+        text, texts = (envelope.scope, envelope.text_key), self.texts.fresh
+        if text in texts:
+            texts[text].append(memory)
+        else:
+            texts[text] = [memory]
         if envelope.belief_key is not None:
-            self.keys.setdefault((envelope.scope, envelope.belief_key), []).append(memory)
+            _append(self.keys.fresh, (envelope.scope, envelope.belief_key), memory)
         for parent in envelope.derived_from:
-            self.children.setdefault(parent, []).append(memory)
+            _append(self.children.fresh, parent, memory)
         for seen in envelope.recalled:
-            self.recalled_into.setdefault(seen, []).append(memory)
+            _append(self.recalled_into.fresh, seen, memory)
 
     def _retired(self, event: Event, envelope: Retired) -> None:
         until = event.recorded_at if envelope.valid_to is None else envelope.valid_to
@@ -216,27 +169,27 @@ class Register:
             memory = self.memories.get(identity)
             if memory is not None and memory.erasure is None:
                 memory.erasure = erasure
-                self._touch(memory)
+                self._change(memory)
         slots = set(envelope.other_slots)
         for confirmation in self.confirmations.values():
             if confirmation.slot in slots and confirmation.erasure is None:
                 confirmation.erasure, confirmation.action = erasure, None
-        for decision in self.decisions.values():
-            if decision.slot in slots and decision.erasure is None:
+        for decision in self.decisions.with_slots(slots) if slots else ():
+            if decision.erasure is None:
                 decision.erasure = erasure
+                self.decisions.changed(decision)
         if envelope.closed_scope is not None:
             self._close_scope(envelope.closed_scope, event)
 
     def erase_shredded(self, slots: Collection[int], erasure: Erasure) -> list[bytes]:
         """Mark the memories whose keys were destroyed by a forget that this log does not hold, and return their ids."""
-        found: list[bytes] = []
-        for memory in self.memories.values():
-            # An erasure without an event is only known from the keys: the event that accepts the log takes its place.
-            if memory.slot in slots and (memory.erasure is None or not memory.erasure.event):
-                memory.erasure = erasure
-                self._touch(memory)
-                found.append(memory.id)
-        return found
+        # An erasure without an event is only known from the keys: the event that accepts the log takes its place.
+        slotted = self.memories.with_slots(set(slots))
+        found = [memory for memory in slotted if memory.erasure is None or not memory.erasure.event]
+        for memory in found:
+            memory.erasure = erasure
+            self._change(memory)
+        return [memory.id for memory in found]
 
     def _rollback_accepted(self, event: Event, envelope: RollbackAccepted) -> None:
         erasure = Erasure(event.header.id, event.seq, event.recorded_at, envelope.actor, ROLLED_BACK)
@@ -248,25 +201,19 @@ class Register:
 
     def _close_scope(self, scope: str, event: Event) -> None:
         # Its envelopes cannot be opened any more, so a register built anew would know nothing of it: nor may this one.
-        for memory in self.rows.pop(scope, []):
-            self.memories.pop(memory.id, None)
-            self.changed.discard(memory.id)
-        self.keys = {key: found for key, found in self.keys.items() if key[0] != scope}
-        self.texts = {key: found for key, found in self.texts.items() if key[0] != scope}
-        self.commands = {key: found for key, found in self.commands.items() if key[0] != scope}
+        number = self._numbers.close(scope)
+        self.rows.pop(scope)
+        self.memories.close_scope(number, scope)
+        self.decisions.close_scope(number, scope)
+        self.links.close_scope(number, scope)
+        self.commands.close_scope(number, scope)
+        self.timeline.table.close_scope(number, scope, scope_of)
+        for lookup in (self.keys, self.texts, self.children, self.recalled_into):
+            lookup.close_scope(scope)
         self.refusals = {key: count for key, count in self.refusals.items() if key[0] != scope}
-        for table in (self.confirmations, self.prohibitions, self.decisions, self.requests):
+        for table in (self.confirmations, self.prohibitions, self.requests):
             for identity in [i for i, record in table.items() if record.scope == scope]:
                 del table[identity]
-        for parents in (self.children, self.recalled_into):
-            for identity in list(parents):
-                kept = [m for m in parents[identity] if m.scope != scope]
-                parents[identity] = kept
-                if not kept:
-                    del parents[identity]
-        self.links = [link for link in self.links if link.scope != scope]
-        self._index_links()
-        self.timeline = [row for row in self.timeline if row.scope != scope]
         self.scopes.pop(scope, None)
         self.closed[scope] = (event.seq, event.recorded_at, event.header.id)
 
@@ -281,13 +228,10 @@ class Register:
         )
 
     def _unlinked(self, event: Event, envelope: Unlinked) -> None:
-        for link in self.links_at.get(envelope.start, []):
-            same = (link.start, link.end, link.type) == (envelope.start, envelope.end, envelope.link)
-            if same and link.ended_seq == FAR_FUTURE:
-                link.ended_seq, link.ended_at = event.seq, event.recorded_at
+        wanted = (envelope.start, envelope.end, envelope.link)
+        self.links.end(wanted, live=FAR_FUTURE, seq=event.seq, recorded_at=event.recorded_at)
 
     def _confirmed(self, event: Event, envelope: Confirmed) -> None:
-        body = cast("ActionBody | None", self._open_body(event))
         self.confirmations[event.header.id] = Confirmation(
             id=event.header.id,
             seq=event.seq,
@@ -300,7 +244,8 @@ class Register:
             expires_at=envelope.expires_at,
             nonce=envelope.nonce,
             slot=event.header.slot,
-            action=None if body is None else body.action,
+            action=action_of(self._open_body(event)),
+            place=_place(event),
         )
 
     def _revoked(self, event: Event, envelope: Revoked) -> None:
@@ -309,7 +254,6 @@ class Register:
             confirmation.revoked_seq = min(confirmation.revoked_seq, event.seq)
 
     def _prohibited(self, event: Event, envelope: Prohibited) -> None:
-        body = cast("ActionBody | None", self._open_body(event))
         self.prohibitions[event.header.id] = Prohibition(
             id=event.header.id,
             seq=event.seq,
@@ -318,7 +262,8 @@ class Register:
             actor=envelope.principal or envelope.actor,
             rank=envelope.rank,
             slot=event.header.slot,
-            action=None if body is None else body.action,
+            action=action_of(self._open_body(event)),
+            place=_place(event),
         )
 
     def _unprohibited(self, event: Event, envelope: Unprohibited) -> None:
@@ -359,7 +304,7 @@ class Register:
             self._add_fate(target, event, envelope, FateKind.RELEASED)
 
     def _decided(self, event: Event, envelope: Decided) -> None:
-        self.decisions[event.header.id] = DecisionRecord(
+        decision = DecisionRecord(
             id=event.header.id,
             seq=event.seq,
             recorded_at=event.recorded_at,
@@ -377,6 +322,7 @@ class Register:
             slot=event.header.slot,
             place=_place(event),
         )
+        self.decisions.add(decision)
         if envelope.allowed and envelope.confirmation is not None:
             confirmation = self.confirmations.get(envelope.confirmation)
             if confirmation is not None:
@@ -415,25 +361,18 @@ class Register:
         if memory is None:
             return
         actor = envelope.principal or envelope.actor
-        memory.fates.append(Fate(kind, event.seq, event.recorded_at, event.header.id, actor, envelope.rank, until, by))
-        self._touch(memory)
+        fate = Fate(kind, event.seq, event.recorded_at, event.header.id, actor, envelope.rank, until, by)
+        memory.fates = (*memory.fates, fate)
+        self._change(memory)
 
     def _add_link(
         self, event: Event, envelope: Envelope, start: bytes, end: bytes, link: str, since: int, until: int | None
     ) -> None:
-        added = Link(start, end, link, event.seq, event.recorded_at, since, until, envelope.scope)
-        self.links.append(added)
-        self._index_link(added)
+        self.links.add(Link(start, end, link, event.seq, event.recorded_at, since, until, envelope.scope))
 
-    def _index_link(self, link: Link) -> None:
-        self.links_at.setdefault(link.start, []).append(link)
-        if link.end != link.start:
-            self.links_at.setdefault(link.end, []).append(link)
-
-    def _index_links(self) -> None:
-        self.links_at = {}
-        for link in self.links:
-            self._index_link(link)
+    def _change(self, memory: Memory) -> None:
+        self.memories.changed(memory)
+        self._touch(memory)
 
     def _touch(self, memory: Memory) -> None:
         # Whoever keeps an answer about a memory drops it when the memory, or its key, changed.
@@ -441,129 +380,19 @@ class Register:
         if key is None or memory.envelope.many:
             self.changed.add(memory.id)
         else:
-            self.changed.update(m.id for m in self.keys[memory.scope, key])
-
-    # --- lookups ------------------------------------------------------------------------------------------------------
-
-    def scope_slot(self, scope: str) -> int | None:
-        """Return the key slot of a scope's envelopes, or None before its first event."""
-        return self.scopes.get(scope)
-
-    def statements(self, memory: Memory) -> list[Memory]:
-        """Return the single-valued statements of the memory's key, in sequence order; empty when it has none."""
-        key = memory.envelope.belief_key
-        if key is None or memory.envelope.many:
-            return []
-        return [m for m in self.keys.get((memory.scope, key), []) if not m.envelope.many]
-
-    def in_scope(self, scope: str, known: int) -> Iterator[Memory]:
-        """Yield the memories of one scope that were recorded up to a sequence number, in order."""
-        for memory in self.rows.get(scope, ()):
-            if memory.seq > known:
-                return
-            yield memory
-
-    def closing(self, scope: str, known: int) -> tuple[int, int, bytes] | None:
-        """Return (seq, record time, event) of the forget that closed the scope, unless it was lifted."""
-        found = self.closed.get(scope)
-        if found is None or found[0] > known or found[0] < self.lifted_scopes.get(scope, 0) <= known:
-            return None
-        return found
-
-    def live_prohibitions(self, scope: str, known: int) -> list[Prohibition]:
-        """Return the vetoes that hold in a scope, seen from a sequence number."""
-        return [p for p in self.prohibitions.values() if p.seq <= known < p.ended_seq and covers(p.scope, scope)]
-
-    def enrolment(self, principal: str, key: bytes, known: int) -> Enrolment | None:
-        """Return the enrolment under which a key speaks for a principal, or None."""
-        for enrolment in self.enrolments:
-            if (enrolment.principal, enrolment.key) == (
-                principal,
-                key,
-            ) and enrolment.seq <= known < enrolment.replaced_seq:
-                return enrolment
-        return None
-
-    def descendants(self, identities: Iterable[bytes]) -> list[Memory]:
-        """Return everything that declares to derive from the given memories, transitively, in sequence order."""
-        found: dict[bytes, Memory] = {}
-        todo = list(identities)
-        while todo:
-            for child in self.children.get(todo.pop(), ()):
-                if child.id not in found:
-                    found[child.id] = child
-                    todo.append(child.id)
-        return sorted(found.values(), key=lambda memory: memory.seq)
-
-    def event_hash(self, identity: bytes) -> bytes:
-        """Return the hash of an event by its id, or nothing when it is not known."""
-        return next((row.hash for row in reversed(self.timeline) if row.id == identity), b"")
-
-    def seq_at(self, recorded_at: int) -> int:
-        """Return the last sequence number recorded up to an instant."""
-        low = bisect_right(self.timeline, recorded_at, key=lambda row: row.recorded_at)
-        return self.timeline[low - 1].seq if low else 0
-
-    def recorded_at_seq(self, seq: int) -> int:
-        """Return the record time of the last event up to a sequence number; 0 before the first."""
-        low = bisect_right(self.timeline, seq, key=lambda row: row.seq)
-        return self.timeline[low - 1].recorded_at if low else 0
-
-    # --- saving -------------------------------------------------------------------------------------------------------
-
-    def digest(self) -> bytes:
-        """Return a hash of all that is stated; equal for live and rebuilt registers of one log."""
-        return blake3(self.save()).digest()
-
-    def save(self) -> bytes:
-        """Return the register as bytes, in an order that depends on the log alone."""
-        saved = _Saved(
-            seq=self.seq,
-            key_epoch=self.key_epoch,
-            memories=[m for scope in sorted(self.rows) for m in self.rows[scope]],
-            links=self.links,
-            commands=sorted((*key, command) for key, command in self.commands.items()),
-            confirmations=list(self.confirmations.values()),
-            prohibitions=list(self.prohibitions.values()),
-            decisions=list(self.decisions.values()),
-            enrolments=self.enrolments,
-            requests=list(self.requests.values()),
-            proposals=self.proposals,
-            scopes=sorted(self.scopes.items()),
-            closed=sorted((scope, *closing) for scope, closing in self.closed.items()),
-            lifted_scopes=sorted(self.lifted_scopes.items()),
-            refusals=sorted((*key, count) for key, count in self.refusals.items()),
-            timeline=self.timeline,
-        )
-        return _encode(saved)
-
-    def load(self, data: bytes) -> None:
-        """Become what was saved; raises msgspec.MsgspecError when the bytes are something else."""
-        saved = _decode(data)
-        self.seq = saved.seq
-        self.key_epoch = saved.key_epoch
-        for memory in sorted(saved.memories, key=lambda m: m.seq):
-            self.rows.setdefault(memory.scope, []).append(memory)
-            self._index(memory)
-        self.links = saved.links
-        self._index_links()
-        self.commands = {(scope, actor, command): found for scope, actor, command, found in saved.commands}
-        self.confirmations = {c.id: c for c in saved.confirmations}
-        self.prohibitions = {p.id: p for p in saved.prohibitions}
-        self.decisions = {d.id: d for d in saved.decisions}
-        self.enrolments = saved.enrolments
-        self.requests = {r.id: r for r in saved.requests}
-        self.proposals = saved.proposals
-        self.scopes = dict(saved.scopes)
-        self.closed = {scope: (seq, at, event) for scope, seq, at, event in saved.closed}
-        self.lifted_scopes = dict(saved.lifted_scopes)
-        self.refusals = {(scope, code): count for scope, code, count in saved.refusals}
-        self.timeline = saved.timeline
-        self.changed = set(self.memories)
+            self.changed_keys.add((memory.scope, key))
 
 
 def _place(event: Event) -> Place:
     return Place(event.where.segment, event.where.offset, event.where.length)
+
+
+def _append(lists: dict[Key, list[Memory]], key: Key, memory: Memory) -> None:
+    found = lists.get(key)
+    if found is None:
+        lists[key] = [memory]
+    else:
+        found.append(memory)
 
 
 def _target_of(envelope: Envelope) -> bytes | None:
@@ -582,8 +411,6 @@ _HANDLERS: Final[dict[type, Callable[..., None]]] = {
     Quarantined: Register._quarantined,
     RefusedWrite: Register._refused,
     Released: Register._released,
-    Remembered: Register._remembered,
-    Superseded: Register._remembered,
     Requested: Register._requested,
     Retired: Register._retired,
     Reviewed: Register._reviewed,
@@ -592,5 +419,3 @@ _HANDLERS: Final[dict[type, Callable[..., None]]] = {
     Unlinked: Register._unlinked,
     Unprohibited: Register._unprohibited,
 }
-_encode = msgspec.msgpack.Encoder(order="deterministic").encode
-_decode = msgspec.msgpack.Decoder(_Saved).decode

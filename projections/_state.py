@@ -47,7 +47,7 @@ class Place(msgspec.Struct, array_like=True, frozen=True, gc=False):
     length: int
 
 
-class Erasure(msgspec.Struct, array_like=True, frozen=True):
+class Erasure(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The forget that erased something."""
 
     event: bytes
@@ -68,7 +68,7 @@ class Memory(msgspec.Struct, array_like=True, gc=False):
     slot: int
     place: Place
     row: int
-    fates: list[Fate] = []
+    fates: tuple[Fate, ...] = ()
     erasure: Erasure | None = None
 
     @property
@@ -86,7 +86,7 @@ class Memory(msgspec.Struct, array_like=True, gc=False):
         return self.envelope.valid_from <= instant < self.valid_until
 
 
-class Link(msgspec.Struct, array_like=True):
+class Link(msgspec.Struct, array_like=True, gc=False):
     """A typed link between two memories, with both intervals."""
 
     start: bytes
@@ -101,7 +101,7 @@ class Link(msgspec.Struct, array_like=True):
     ended_at: int = FAR_FUTURE
 
 
-class Command(msgspec.Struct, array_like=True, frozen=True):
+class Command(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The first event written under a command id, so that a retry gets the same receipt."""
 
     payload_key: bytes | None
@@ -110,6 +110,15 @@ class Command(msgspec.Struct, array_like=True, frozen=True):
     recorded_at: int
     hash: bytes
     verb: str
+
+
+class CommandRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A command with what it is found by."""
+
+    scope: str
+    actor: str
+    command_id: str
+    command: Command
 
 
 class Confirmation(msgspec.Struct, array_like=True):
@@ -130,6 +139,7 @@ class Confirmation(msgspec.Struct, array_like=True):
     spent: list[tuple[int, bytes]] = []
     revoked_seq: int = FAR_FUTURE
     erasure: Erasure | None = None
+    place: Place = Place(0, 0, 0)
 
     def is_live(self, *, known: int, now: int) -> bool:
         """Tell whether it may still be used, seen from a sequence number and an instant."""
@@ -152,9 +162,10 @@ class Prohibition(msgspec.Struct, array_like=True):
     slot: int
     action: bytes | None
     ended_seq: int = FAR_FUTURE
+    place: Place = Place(0, 0, 0)
 
 
-class DecisionRecord(msgspec.Struct, array_like=True):
+class DecisionRecord(msgspec.Struct, array_like=True, gc=False):
     """A recorded verdict; its action and arguments are only in the log."""
 
     id: bytes

@@ -18,6 +18,7 @@ from muniment.events import (
     Forgotten,
     LedgerTombstone,
     Lifted,
+    MemoryEnvelope,
     Retired,
     Reviewed,
     RollbackAccepted,
@@ -83,6 +84,8 @@ class Tombstones:
             raise SequenceGap(expected=self.seq + 1, actual=batch.events[0].seq)
         for event in batch.events:
             envelope = event.envelope
+            if isinstance(envelope, MemoryEnvelope):
+                continue
             at = (event.seq, event.recorded_at, event.header.id)
             if isinstance(envelope, Forgotten):
                 self._set(envelope, at, "forgotten", everyone=envelope.everyone, reason=envelope.reason)

@@ -26,7 +26,8 @@ from muniment.events import open_blob, seal_blob
 _MAGIC: Final = b"MNVECT1\n"
 _PREFIX: Final = struct.Struct(">16sI12s")
 _SEAL_BYTES: Final = 32
-SlotKey = Callable[[int], bytes]
+SlotKey = Callable[[int], bytes | None]
+"""The key of a slot, or None once it was destroyed. A vector sealed under what took its place could be read again."""
 
 
 class VectorFile:
@@ -55,14 +56,17 @@ class VectorFile:
         found: dict[bytes, NDArray[np.float32]] = {}
         for at in range(len(self._head), len(data) - self._record_bytes + 1, self._record_bytes):
             identity, slot, nonce = _PREFIX.unpack_from(data, at)
+            key = self._key(slot)
+            if key is None:
+                continue
             sealed = data[at + _PREFIX.size : at + self._record_bytes]
-            plain = open_blob(self._key(slot), nonce, sealed, self._context(identity))
+            plain = open_blob(key, nonce, sealed, self._context(identity))
             if plain is not None:
                 found[identity] = np.frombuffer(plain, dtype="<f2").astype(np.float32)
         return found
 
     def append(self, vectors: Iterable[tuple[bytes, int, NDArray[np.float32]]]) -> None:
-        """Keep (memory id, key slot, vector) records; not synced: a lost vector is made again."""
+        """Keep (memory id, key slot, vector) records of what still has a key; not synced: a lost one is made again."""
         records = b"".join(self._format(identity, slot, vector) for identity, slot, vector in vectors)
         if not records:
             return
@@ -81,12 +85,16 @@ class VectorFile:
             os.close(fd)
 
     def _format(self, identity: bytes, slot: int, vector: NDArray[np.float32]) -> bytes:
+        key = self._key(slot)
+        if key is None:
+            return b""
         nonce = os.urandom(12)
         plain = vector.astype("<f2").tobytes()
-        return _PREFIX.pack(identity, slot, nonce) + seal_blob(self._key(slot), nonce, plain, self._context(identity))
+        return _PREFIX.pack(identity, slot, nonce) + seal_blob(key, nonce, plain, self._context(identity))
 
-    def _key(self, slot: int) -> bytes:
-        return blake3(self._slot_key(slot), derive_key_context="muniment 2026 vector v1").digest()
+    def _key(self, slot: int) -> bytes | None:
+        key = self._slot_key(slot)
+        return None if key is None else blake3(key, derive_key_context="muniment 2026 vector v1").digest()
 
     def _context(self, identity: bytes) -> bytes:
         return b"vector" + self._model + identity

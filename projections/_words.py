@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +24,7 @@ B = 0.4
 
 _DIGEST_CONTEXT = "muniment 2026 word index digest"
 _ADDED_AT_ONCE = 4096
+_NEWLINE = 10
 
 
 class WordStats(NamedTuple):
@@ -104,19 +105,8 @@ class WordIndex:
         `stats` is the sum of `statistics(terms, ...)` over all partitions that are asked together.
         """
         upto = min(upto, self.rows)
-        scores = np.zeros(upto, dtype=np.float32)
-        mean = stats.length / stats.rows if stats.length else 1.0
-        for term, found_in in dict(zip(terms, stats.found_in, strict=True)).items():
-            if term not in self._ids:
-                continue
-            rows, counts = self._postings.of(self._ids[term], upto)
-            weight = np.float32(_weight(stats.rows, found_in) * (K1 + 1))
-            # The same operations on the same numbers whatever came later, so that the past answers bit by bit.
-            often = counts.astype(np.float32)
-            damping = self._lengths[rows].astype(np.float32) * np.float32(K1 * B / mean) + np.float32(K1 * (1 - B))
-            scores[rows] += often / (often + damping) * weight
-        found = np.flatnonzero(scores)
-        return found, scores[found]
+        postings = {term: self._postings.of(self._ids[term], upto) for term in terms if term in self._ids}
+        return _scores(postings, terms, stats, self._lengths[:upto])
 
     def dump(self) -> bytes:
         """Return the index as bytes; equal indexes give equal bytes, however they were made."""
@@ -130,12 +120,7 @@ class WordIndex:
         Raises `ProjectionStale` when it was made by another analyser or is no dump; the caller has made sure that
         the bytes are those that were written.
         """
-        try:
-            saved = msgspec.msgpack.decode(data, type=_Saved)
-        except msgspec.DecodeError as error:
-            raise ProjectionStale(name="words", detail="not a dump of a word index") from error
-        if saved.analyzer != ANALYZER_ID:
-            raise ProjectionStale(name="words", detail=f"made by {saved.analyzer}, this is {ANALYZER_ID}")
+        saved = _parse(data)
         made = cls()
         terms = saved.terms.decode().split("\n") if saved.terms else []
         made._ids = dict(zip(terms, range(len(terms)), strict=True))
@@ -201,6 +186,110 @@ class WordIndex:
     def _is_erased(self, row: int) -> bool:
         at = int(np.searchsorted(self._erased, row))
         return at < len(self._erased) and bool(self._erased[at] == row)
+
+
+class PackedWords:
+    """
+    A word index that is only read: a dump, searched where it lies. It answers as the index that was dumped does.
+
+    Terms are found by bisection, so that nothing is made when it is loaded.
+    """
+
+    def __init__(self, dump: bytes) -> None:
+        """Take a dump; raises `ProjectionStale` as `WordIndex.load` does."""
+        self.dump = dump
+        saved = _parse(dump)
+        self._terms = saved.terms
+        ends = np.flatnonzero(np.frombuffer(saved.terms, np.uint8) == _NEWLINE)
+        self._term_ends = np.append(ends, len(saved.terms)) if saved.terms else ends
+        self._ends = np.cumsum(np.frombuffer(saved.list_lengths, "<i8"))
+        self._rows = np.frombuffer(saved.rows, "<i4")
+        self._counts = np.frombuffer(saved.counts, "<i4")
+        self._lengths = np.frombuffer(saved.lengths, "<i4")
+        self._erased = np.frombuffer(saved.erased, "<i8")
+        self._total = int(self._lengths.sum(dtype=np.int64))
+        self.rows = len(self._lengths)
+
+    def is_erased(self, row: int) -> bool:
+        """Tell whether a row was erased."""
+        at = int(np.searchsorted(self._erased, row))
+        return at < len(self._erased) and bool(self._erased[at] == row)
+
+    def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
+        """Return the statistics of the live rows below `upto`."""
+        upto = min(upto, self.rows)
+        length = self._total if upto == self.rows else int(self._lengths[:upto].sum(dtype=np.int64))
+        live = upto - int(np.searchsorted(self._erased, upto))
+        return WordStats(live, length, tuple(len(self._of(term, upto)[0]) for term in terms))
+
+    def scores(
+        self, terms: Sequence[str], stats: WordStats, upto: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the rows below `upto` that hold any of the terms, ascending, and their BM25 scores."""
+        upto = min(upto, self.rows)
+        postings = {term: found for term in terms if len((found := self._of(term, upto))[0])}
+        return _scores(postings, terms, stats, self._lengths[:upto])
+
+    def digest(self) -> bytes:
+        """Return what `WordIndex.digest` returns of the same index."""
+        saved = msgspec.structs.replace(_parse(self.dump), analyzer="")
+        return blake3(msgspec.msgpack.encode(saved), derive_key_context=_DIGEST_CONTEXT).digest()
+
+    def _of(self, term: str, upto: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        at = self._find(term.encode())
+        if at is None:
+            return self._rows[:0], self._counts[:0]
+        start, end = int(self._ends[at - 1]) if at else 0, int(self._ends[at])
+        rows = self._rows[start:end]
+        if len(rows) and rows[-1] >= upto:
+            rows = rows[: np.searchsorted(rows, upto)]
+        return rows, self._counts[start : start + len(rows)]
+
+    def _find(self, term: bytes) -> int | None:
+        # UTF-8 sorts as code points do, which is how the terms were sorted.
+        low, high, terms, ends = 0, len(self._term_ends), self._terms, self._term_ends
+        while low < high:
+            middle = (low + high) // 2
+            start = int(ends[middle - 1]) + 1 if middle else 0
+            here = terms[start : int(ends[middle])]
+            if here == term:
+                return middle
+            if here < term:
+                low = middle + 1
+            else:
+                high = middle
+        return None
+
+
+def _scores(
+    postings: Mapping[str, tuple[NDArray[np.int32], NDArray[np.int32]]],
+    terms: Sequence[str],
+    stats: WordStats,
+    lengths: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    scores = np.zeros(len(lengths), dtype=np.float32)
+    mean = stats.length / stats.rows if stats.length else 1.0
+    for term, found_in in dict(zip(terms, stats.found_in, strict=True)).items():
+        if term not in postings:
+            continue
+        rows, counts = postings[term]
+        weight = np.float32(_weight(stats.rows, found_in) * (K1 + 1))
+        # The same operations on the same numbers whatever came later, so that the past answers bit by bit.
+        often = counts.astype(np.float32)
+        damping = lengths[rows].astype(np.float32) * np.float32(K1 * B / mean) + np.float32(K1 * (1 - B))
+        scores[rows] += often / (often + damping) * weight
+    found = np.flatnonzero(scores)
+    return found, scores[found]
+
+
+def _parse(dump: bytes) -> _Saved:
+    try:
+        saved = msgspec.msgpack.decode(dump, type=_Saved)
+    except msgspec.DecodeError as error:
+        raise ProjectionStale(name="words", detail="not a dump of a word index") from error
+    if saved.analyzer != ANALYZER_ID:
+        raise ProjectionStale(name="words", detail=f"made by {saved.analyzer}, this is {ANALYZER_ID}")
+    return saved
 
 
 def _weight(rows: int, found_in: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from muniment.events import Batch, Event, Forgotten, Reader
-from muniment.projections import Projections, location
+from muniment.projections import Projections, location, without_collection
 
 Leaves = Callable[[Event], bool]
 
@@ -25,16 +25,27 @@ def fold(
     `leave_out` makes a counterfactual: the events it names are passed over as if they had said nothing.
     """
     state = Projections(reader.open_body, lambda place: reader.read_body(location(place)))
-    past = False
-    for batch in reader.read_new():
-        past = past or _is_past(batch, until, recorded_until)
-        if past:
-            for event in batch.events:
-                if isinstance(event.envelope, Forgotten):
-                    state.erase_later(event, event.envelope)
-            continue
-        state.apply(batch if leave_out is None else _without(batch, leave_out))
+    with without_collection():
+        past = False
+        for batch in reader.read_new():
+            past = past or _is_past(batch, until, recorded_until)
+            if past:
+                _erase_later(batch, state)
+                continue
+            state.apply(batch if leave_out is None else _without(batch, leave_out))
     return state
+
+
+def follow_erasures(reader: Reader, state: Projections) -> None:
+    """Mark what was erased since the reader's position; a past changes in nothing else."""
+    for batch in reader.read_new():
+        _erase_later(batch, state)
+
+
+def _erase_later(batch: Batch, state: Projections) -> None:
+    for event in batch.events:
+        if isinstance(event.envelope, Forgotten):
+            state.erase_later(event, event.envelope)
 
 
 def _is_past(batch: Batch, until: int | None, recorded_until: int | None) -> bool:

@@ -1,4 +1,4 @@
-"""Verbs of the investigator: replay, explain, trace, quarantine, release, verify."""
+"""Verbs of the investigator: replay, explain, trace, quarantine, release."""
 
 from __future__ import annotations
 
@@ -202,21 +202,4 @@ def release(settings: Settings, ids: tuple[str, ...], reason: str) -> None:
         emit_receipt(store.operator().release(ids, reason=reason), as_json=settings.json)
 
 
-@click.command()
-@common
-@click.pass_context
-def verify(context: click.Context) -> None:
-    """Check every byte of the log, and name the first bad event. Exit code 1: something was found.
-
-    \b
-    Example:
-      muniment verify --store memory
-    """
-    settings = context.ensure_object(Settings)
-    with settings.open(read_only=True) as store:
-        report = store.verify()
-        emit_fields(report, as_json=settings.json)
-    context.exit(0 if report.ok else 1)
-
-
-COMMANDS: Final = (replay, explain, trace, quarantine, release, verify)
+COMMANDS: Final = (replay, explain, trace, quarantine, release)

@@ -34,6 +34,8 @@ class Settings:
         self.json = False
         self.model: str | None = None
         self.policy: str | None = None
+        self.anchor: str | None = None
+        self.log_key: str | None = None
         self.reads: tuple[str, ...] = ()
         self.reads_below: tuple[str, ...] = ()
         self.past_to: KnownAt | None = None
@@ -56,12 +58,18 @@ class Settings:
         return (*self.reads, *(Subtree(scope) for scope in self.reads_below))
 
     @contextmanager
-    def open(self, *, read_only: bool = False, create: bool = False) -> Generator[Store, None, None]:
-        """Open the store for one command."""
+    def open(
+        self, *, read_only: bool = False, create: bool = False, anchored: bool = True
+    ) -> Generator[Store, None, None]:
+        """Open the store for one command; `anchored=False` looks at one that the anchor would refuse."""
         if self.past_to is not None and not read_only:
             raise click.UsageError("a past cannot be written to")
         try:
-            store = open_store(self.path(), create=create, read_only=read_only, policy=self.policy, model=self.model)
+            store = open_store(
+                self.path(), create=create, read_only=read_only, policy=self.policy, model=self.model,
+                anchor=self.anchor if anchored else None,
+                log_key=None if self.log_key is None else open_key(self.log_key),
+            )  # fmt: skip
         except StoreMissing as error:
             if self.store == os.environ.get("MUNIMENT_STORE"):
                 raise StoreMissing(hint=f"MUNIMENT_STORE says so; {error.hint}", **error.facts) from error
@@ -165,6 +173,14 @@ def _keep(context: click.Context, param: click.Parameter, value: object) -> obje
 def common(command: Decorated) -> Decorated:
     """Give a command the options that are taken before and after the verb."""
     for option in (
+        click.option(
+            "--log-key", metavar="FILE", expose_value=False, callback=_keep,
+            help="The key that signs checkpoints [MUNIMENT_LOG_KEY].",
+        ),
+        click.option(
+            "--anchor", metavar="FILE", expose_value=False, callback=_keep,
+            help="The newest checkpoint, kept elsewhere; a log that does not extend it is refused [MUNIMENT_ANCHOR].",
+        ),
         click.option("--policy", metavar="FILE", expose_value=False, callback=_keep, help="The host's policy (TOML)."),
         click.option(
             "--model", metavar="PATH", expose_value=False, callback=_keep, help="Embedding model; `none`: words only."
@@ -172,7 +188,7 @@ def common(command: Decorated) -> Decorated:
         click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="Answer in JSON."),
         click.option("--scope", metavar="S", expose_value=False, callback=_keep, help="The scope [MUNIMENT_SCOPE]."),
         click.option("--store", metavar="PATH", expose_value=False, callback=_keep, help="The store [MUNIMENT_STORE]."),
-    ):
+    ):  # fmt: skip
         command = option(command)
     return command
 
@@ -184,6 +200,8 @@ def from_environment(settings: Settings) -> None:
     settings.scope = settings.scope or environment.get("MUNIMENT_SCOPE")
     settings.model = settings.model or environment.get("MUNIMENT_MODEL")
     settings.policy = settings.policy or environment.get("MUNIMENT_POLICY")
+    settings.anchor = settings.anchor or environment.get("MUNIMENT_ANCHOR")
+    settings.log_key = settings.log_key or environment.get("MUNIMENT_LOG_KEY")
 
 
 def scoped(command: Decorated) -> Decorated:

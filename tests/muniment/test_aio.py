@@ -31,6 +31,7 @@ def test_every_public_method_of_a_session_has_its_mirror() -> None:
         "actor",
         "origin",
         "enroll_by",
+        "source",
     }
     missing = [
         f"{sync.__name__}.{name}"

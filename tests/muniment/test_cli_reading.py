@@ -28,6 +28,7 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
     "explain": ("explain", "ID"),
     "trace": ("trace", "ID"),
     "verify": ("verify",),
+    "receipt": ("receipt", "ID"),
     "rebuild-projections": ("rebuild-projections", "--check"),
     "stats": ("stats",),
     "export": ("export",),
@@ -36,7 +37,7 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
 }
 _WRITING_VERBS = {
     "init", "remember", "supersede", "retire", "keygen", "enroll", "confirm", "submit", "revoke", "unprohibit", "lift",
-    "quarantine", "release", "import", "demo", "mcp",
+    "quarantine", "release", "checkpoint", "import", "demo", "mcp", "accept-rollback",
 }  # fmt: skip
 
 

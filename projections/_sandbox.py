@@ -1,0 +1,220 @@
+"""
+DuckDB, shut in: a database in memory that can reach no file, no extension and no Python object, and runs one query.
+
+What it is asked is text from outside. Three things stand between that and the process: only what DuckDB's own parser
+calls one SELECT is taken, with the table functions listed here and without functions that no limit stops; the
+transaction is read-only, since a data-changing statement inside WITH is a SELECT to the parser; and the configuration
+is locked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, cast
+
+import duckdb
+import msgspec
+
+from muniment.events import BadArgument, QueryTooLarge
+
+from ._graph_rows import Row
+
+MAX_SQL: Final = 100_000
+MAX_RESULT_BYTES: Final = 256 << 20
+_FETCH: Final = 2_048
+_TABLE_FUNCTIONS: Final = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
+_UNLIMITED: Final = frozenset(
+    {"array_resize", "bitstring", "generate_series", "list_resize", "lpad", "range", "repeat", "rpad"}
+)
+"""They make a value as large as a number says, outside the memory limit, and are not interrupted while they do."""
+_OWN_SCHEMA: Final = "raw"
+
+# External access is turned off by statement: in `connect` it would come before, and forbid, setting temp_directory.
+_LOCKS: Final = (
+    "SET enable_external_access = false",
+    "SET python_enable_replacements = false",
+    "SET GLOBAL TimeZone = 'UTC'",
+    "SET lock_configuration = true",
+)
+
+
+class Sandbox:
+    """A database in memory that never spills: what does not fit is an error."""
+
+    def __init__(self, memory_limit: str) -> None:
+        self.connection = _connect(memory_limit)
+        _open.add(self)
+
+    def close(self) -> None:
+        """Let go of all rows. Does nothing to a database that was inherited over a fork."""
+        if self in _open:
+            _open.discard(self)
+            self.connection.close()
+
+
+_open: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+
+
+def _abandon_after_fork() -> None:
+    # Closing a database that was inherited over a fork crashes: the child must never let go of it.
+    for sandbox in list(_open):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(sandbox.connection))
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_abandon_after_fork)
+
+
+def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "temp_directory": "",
+            "memory_limit": memory_limit,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            # A query costs one core, and answers come in one order.
+            "threads": "1",
+        },
+    )
+    for lock in _LOCKS:
+        connection.execute(lock)
+    return connection
+
+
+def run_select(
+    database: duckdb.DuckDBPyConnection, sql: str, *, seconds: float, max_rows: int
+) -> tuple[list[str], list[Row]]:
+    """
+    Return the columns and rows of one SELECT.
+
+    Raises:
+        BadArgument: it is anything else, or cannot be run. QueryTooLarge: it takes too long, or too much.
+    """
+    cursor = database.cursor()
+    try:
+        with typed_errors(), time_limit(cursor, seconds):
+            statement = _check_select(cursor, sql)
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            cursor.execute(statement)
+            columns = [column[0] for column in cursor.description or ()]
+            return columns, _fetch(cursor, max_rows)
+    finally:
+        with suppress(duckdb.Error):
+            cursor.close()
+
+
+def _check_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    if not isinstance(cast("object", sql), str) or len(sql) > MAX_SQL:
+        raise _refusal(f"expected at most {MAX_SQL} characters of SQL")
+    statements = cursor.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type is not duckdb.StatementType.SELECT:
+        kinds = ", ".join(s.type.name for s in statements) or "nothing"
+        raise _refusal(f"expected one SELECT, got {kinds}")
+    found = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+    tree: object = msgspec.json.decode(cast("str", found[0][0]))
+    if not isinstance(tree, dict) or tree.get("error"):
+        raise _refusal("expected one SELECT")
+    for node in _nodes(tree):
+        _check_node(node)
+    return statements[0]
+
+
+def _check_node(node: dict[str, object]) -> None:
+    kind = node.get("type")
+    if kind == "TABLE_FUNCTION":
+        # Attack: read_text('/etc/passwd'), query('...'), enable_profiling(save_location => ...), and whatever comes.
+        function = node.get("function")
+        name = function.get("function_name") if isinstance(function, dict) else None
+        if name not in _TABLE_FUNCTIONS:
+            raise _refusal(f"the table function `{name}` may not be used")
+    elif node.get("class") == "FUNCTION" and node.get("function_name") in _UNLIMITED:
+        raise _refusal(f"the function `{node['function_name']}` may not be used")
+    elif kind == "BASE_TABLE" and str(node.get("schema_name")).casefold() == _OWN_SCHEMA:
+        # Its rows know no point: they would tell what was recorded after `known_at`.
+        raise _refusal("only the views may be queried")
+
+
+def _nodes(tree: object) -> Iterator[dict[str, object]]:
+    todo = [tree]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, dict):
+            node = cast("dict[str, object]", here)
+            yield node
+            for value in node.values():
+                # A call in FROM delivers rows as they are asked for: of it, only what it is called with is a node.
+                called = isinstance(value, dict) and node.get("type") == "TABLE_FUNCTION"
+                todo.extend(cast("dict[str, object]", value).values() if called else [value])
+        elif isinstance(here, list):
+            todo.extend(here)
+
+
+def _fetch(cursor: duckdb.DuckDBPyConnection, max_rows: int) -> list[Row]:
+    rows: list[Row] = []
+    size = 0
+    while part := cast("list[Row]", cursor.fetchmany(min(_FETCH, max_rows + 1 - len(rows)))):
+        rows += part
+        size += sum(_size(value) for row in part for value in row)
+        if len(rows) > max_rows:
+            raise QueryTooLarge(limit=f"{max_rows} rows")
+        if size > MAX_RESULT_BYTES:
+            raise QueryTooLarge(limit=f"{MAX_RESULT_BYTES >> 20} MB of result")
+    return rows
+
+
+def _size(value: object) -> int:
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if isinstance(value, (list, tuple)):
+        return 8 + sum(_size(item) for item in value)
+    if isinstance(value, dict):
+        return 8 + sum(_size(item) for pair in value.items() for item in pair)
+    return 8
+
+
+@contextmanager
+def time_limit(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Generator[None]:
+    """Interrupt what the cursor does after some seconds."""
+    over = threading.Event()
+
+    def stop() -> None:
+        over.set()
+        cursor.interrupt()
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except duckdb.Error as error:
+        if over.is_set():
+            raise QueryTooLarge(limit=f"{seconds:g} seconds") from error
+        raise
+    finally:
+        timer.cancel()
+        # The cursor is closed next: the timer must not interrupt it then.
+        timer.join()
+
+
+@contextmanager
+def typed_errors() -> Generator[None]:
+    """Turn DuckDB's errors into ours; only those that speak of the query's own text keep their words."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise QueryTooLarge(limit="memory") from error
+    except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+        raise _refusal(str(error).split("\n\n", 1)[0]) from error
+    except duckdb.Error as error:
+        # A conversion error quotes the value that it stumbled over, and no message holds a memory's content.
+        raise _refusal(f"it cannot be run ({type(error).__name__})") from None
+
+
+def _refusal(detail: str) -> BadArgument:
+    return BadArgument(argument="sql", detail=detail)

@@ -1,0 +1,241 @@
+"""
+The words of one scope in segments, each of the memories of 4096 consecutive events.
+
+Segments end at the same events in every scope, so that what was derived from a memory lies in the one chunk that its
+sequence number names, and a forget destroys no more than that. A segment is taken from a saved chunk where there is
+one, and from the log otherwise; one that is full is packed, and unpacked when a row of it is erased.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from muniment.events import MemoryBody, ProjectionStale
+
+from ._lookups import ScopeRows
+from ._state import Place
+from ._words import PackedWords, WordIndex, WordStats
+
+SEGMENT_BITS: Final = 12
+ReadBody = Callable[[Place], MemoryBody | None]
+
+
+class Facets(msgspec.Struct, array_like=True, frozen=True):
+    """What filters may ask of a row, and what dies with its body."""
+
+    tags: tuple[str, ...] = ()
+    metadata: bytes | None = None
+
+
+NO_FACETS: Final = Facets()
+
+
+class Fragment(msgspec.Struct, array_like=True, frozen=True):
+    """A segment as it is saved: rows `first` to `first + rows - 1` of a scope; `hash` is the last row's event's."""
+
+    scope: str
+    first: int
+    rows: int
+    hash: bytes
+    words: bytes
+    facets: list[tuple[int, Facets]]
+
+
+class Fragments(Protocol):
+    """Where saved segments are taken from."""
+
+    def take(self, chunk: int, scope: str) -> Fragment | None:
+        """Return a saved segment, or None when it is not there, or not as it was written."""
+        ...
+
+
+class Segment:
+    """The words and facets of some consecutive rows; `changed` says that no saved chunk holds them so."""
+
+    def __init__(self, first: int) -> None:
+        self.first, self.changed = first, True
+        self.words: WordIndex | PackedWords = WordIndex()
+        self.facets: dict[int, Facets] = {}
+
+    @property
+    def end(self) -> int:
+        """The row after the last one."""
+        return self.first + self.words.rows
+
+    def unpacked(self) -> WordIndex:
+        """Return the words in the form that can change."""
+        if isinstance(self.words, PackedWords):
+            self.words = WordIndex.load(self.words.dump)
+        return self.words
+
+    def pack(self) -> None:
+        """Bring the words into the form that is small."""
+        if isinstance(self.words, WordIndex):
+            self.words = PackedWords(self.words.dump())
+
+    def erase(self, row: int) -> None:
+        """Drop all that the row's body left here."""
+        self.unpacked().erase(row - self.first)
+        self.facets.pop(row - self.first, None)
+        self.changed = True
+
+    def fragment(self, scope: str, last_hash: bytes) -> Fragment:
+        """Return the segment as it is saved."""
+        dump = self.words.dump if isinstance(self.words, PackedWords) else self.words.dump()
+        return Fragment(scope, self.first, self.words.rows, last_hash, dump, sorted(self.facets.items()))
+
+
+class ScopeWords:
+    """The segments of one scope, by chunk."""
+
+    def __init__(self, scope: str, rows: Callable[[], ScopeRows], read_body: ReadBody, saved: Fragments) -> None:
+        self._scope, self._rows, self._read_body, self._saved = scope, rows, read_body, saved
+        self._segments: dict[int, Segment] = {}
+        self._chunks: list[int] = []
+        self._firsts: list[int] = []
+        self._bounded = 0
+        self.erased: set[int] = set()
+
+    def chunks(self) -> Mapping[int, tuple[int, int]]:
+        """Return the first row of each chunk, and the row after its last."""
+        self._bound()
+        ends = [*self._firsts[1:], self._bounded]
+        return {chunk: (first, end) for chunk, first, end in zip(self._chunks, self._firsts, ends, strict=True)}
+
+    def absorb(self, chunks: Iterable[int] | None = None) -> None:
+        """Take in the words of some chunks, or of all."""
+        bounds = self.chunks()
+        newest = self._chunks[-1] if self._chunks else 0
+        for chunk in bounds if chunks is None else chunks:
+            if chunk in bounds:
+                first, end = bounds[chunk]
+                segment = self._segments.get(chunk)
+                if segment is None:
+                    segment = self._segments[chunk] = self._load(chunk, first, end) or Segment(first)
+                if segment.end < end:
+                    self._extend(segment, end)
+                if chunk != newest:
+                    segment.pack()
+
+    def erase(self, row: int) -> None:
+        """Drop all that the row's body left here; what is not loaded yet is corrected when it is."""
+        self.erased.add(row)
+        self._bound()
+        chunk = self._chunks[bisect_right(self._firsts, row) - 1]
+        segment = self._segments.get(chunk)
+        if segment is not None and row < segment.end:
+            segment.erase(row)
+
+    def changed(self) -> set[int]:
+        """Return the loaded chunks that no saved one equals."""
+        return {chunk for chunk, segment in self._segments.items() if segment.changed}
+
+    def fragment(self, chunk: int) -> Fragment | None:
+        """Return the scope's part of a chunk as it is saved; None when it has none."""
+        self.absorb((chunk,))
+        segment = self._segments.get(chunk)
+        return None if segment is None else segment.fragment(self._scope, self._rows()[segment.end - 1].hash)
+
+    def saved(self, chunk: int) -> None:
+        """Learn that the chunk was saved as it is."""
+        if chunk in self._segments:
+            self._segments[chunk].changed = False
+
+    def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
+        """Return the statistics of the live rows below `upto`."""
+        total = WordStats(0, 0, (0,) * len(terms))
+        for segment in self._below(upto):
+            total = total.plus(segment.words.statistics(terms, upto - segment.first))
+        return total
+
+    def scores(
+        self, terms: Sequence[str], stats: WordStats, upto: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the rows below `upto` that hold any of the terms, ascending, and their scores."""
+        rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        scores: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
+        for segment in self._below(upto):
+            found, scored = segment.words.scores(terms, stats, upto - segment.first)
+            rows.append(found + segment.first)
+            scores.append(scored)
+        return np.concatenate(rows), np.concatenate(scores)
+
+    def facets(self, row: int) -> Facets:
+        """Return the facets of a row that was absorbed."""
+        segment = self._segments[self._chunks[bisect_right(self._firsts, row) - 1]]
+        return segment.facets.get(row - segment.first, NO_FACETS)
+
+    def all_facets(self) -> Iterator[Facets]:
+        """Yield the facets of every absorbed row that has any."""
+        for chunk in sorted(self._segments):
+            yield from self._segments[chunk].facets.values()
+
+    def digests(self) -> Iterator[bytes]:
+        """Yield a digest of each segment's words, and its facets."""
+        for chunk in sorted(self._segments):
+            segment = self._segments[chunk]
+            yield segment.words.digest()
+            yield _encode(sorted(segment.facets.items()))
+
+    def _below(self, upto: int) -> Iterator[Segment]:
+        for chunk, first in zip(self._chunks, self._firsts, strict=True):
+            if first >= upto:
+                return
+            yield self._segments[chunk]
+
+    def _bound(self) -> None:
+        rows = self._rows()
+        while self._bounded < len(rows):
+            chunk = rows.seq_of(self._bounded) >> SEGMENT_BITS
+            if not self._chunks or self._chunks[-1] != chunk:
+                self._chunks.append(chunk)
+                self._firsts.append(self._bounded)
+            self._bounded = rows.upto(((chunk + 1) << SEGMENT_BITS) - 1)
+
+    def _load(self, chunk: int, first: int, end: int) -> Segment | None:
+        saved = self._saved.take(chunk, self._scope)
+        if saved is None or saved.first != first or not 0 < saved.rows <= end - first:
+            return None
+        if self._rows()[first + saved.rows - 1].hash != saved.hash:
+            return None  # of another log, which was put back since
+        segment = Segment(first)
+        try:
+            packed = segment.words = PackedWords(saved.words)
+        except ProjectionStale:
+            return None
+        segment.facets, segment.changed = dict(saved.facets), False
+        erased = [row for row in range(first, segment.end) if row in self.erased] if self.erased else []
+        for row in erased:
+            if not packed.is_erased(row - first):
+                segment.erase(row)  # since it was saved
+        return segment
+
+    def _extend(self, segment: Segment, end: int) -> None:
+        rows, words = self._rows(), segment.unpacked()
+        start = segment.end
+        texts: list[str] = []
+        for row in range(start, end):
+            body = None if row in self.erased else self._read_body(rows[row].place)
+            texts.append("" if body is None else indexed_text(body))
+            if body is not None and (body.tags or body.metadata is not None):
+                segment.facets[row - segment.first] = Facets(body.tags, body.metadata)
+        words.add_many(texts)
+        for row in range(start, end):
+            if row in self.erased:
+                words.erase(row - segment.first)
+        segment.changed = True
+
+
+def indexed_text(body: MemoryBody) -> str:
+    """Return the text of a memory that search reads: its content, then its subject and attribute."""
+    about = " ".join(part for part in (body.subject, body.attribute) if part)
+    return f"{body.content}\n{about}" if about else body.content
+
+
+_encode: Final = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -1,0 +1,145 @@
+"""What products of this kind got wrong about change and contradiction."""
+
+from __future__ import annotations
+
+import pytest
+
+import muniment
+from tests.asking import contents, shown
+from tests.worlds import AGENT, USER, World
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_changed_mind_is_current_and_the_old_one_is_only_history(world: World, keyed: bool) -> None:
+    user = world.speaker(USER)
+    first = user.remember("likes coffee", about=("ann", "drink") if keyed else None)
+    second = (
+        user.remember("tea now, no more coffee", about=("ann", "drink"))
+        if keyed
+        else user.supersede(first.id, "tea now, no more coffee")
+    )
+
+    assert ["tea now, no more coffee"] == shown(user.recall("coffee"))
+    assert ["superseded", "active"] == [record.status for record in user.history(second.id)]
+    assert second.id == user.get(first.id).superseded_by
+    assert "likes coffee" not in user.context("coffee").text
+    asked_for = user.recall("coffee", status=("active", "superseded"))
+    assert {"tea now, no more coffee": "active", "likes coffee": "superseded"} == {
+        hit.content: hit.status for hit in asked_for
+    }
+
+
+def test_the_same_text_from_the_same_place_is_one_memory(world: World) -> None:
+    agent = world.speaker(AGENT)
+    first = agent.remember("see you", source="chat:1#4")
+
+    again = agent.remember("see you", source="chat:1#4")
+
+    assert (first.id, True) == (again.id, again.repeated)
+    assert 1 == len(agent.list())
+
+
+def test_the_same_words_later_in_a_chat_are_a_record_of_their_own(world: World) -> None:
+    agent = world.speaker(AGENT)
+
+    receipts = [agent.remember("see you", kind="chat", source=f"chat:1#{n}") for n in (4, 9, 30)]
+
+    assert 3 == len({receipt.id for receipt in receipts}) == len(agent.list())
+
+
+def test_red_blue_red_is_red_and_three_events(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for colour in ("red", "blue", "red"):
+        agent.remember(colour, about=("car", "colour"))
+
+    (belief,) = agent.beliefs(about=("car", "colour"))
+
+    assert "red" == belief.content
+    assert ["red", "blue", "red"] == contents(agent.history(belief.id))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("take 10 mg of aspirin at eight in the morning with a glass of water", "10 mg", ),
+        ("the server listens on port 8080 behind the proxy of the second rack", "8080"),
+        ("the meeting with the board of the foundation is on 2026-03-12 at ten", "2026-03-12"),
+        ("the annual licence for the design program costs 19.99 euros per seat", "19.99"),
+        ("the production cluster runs version 1.10.3 of the scheduler since may", "1.10.3"),
+    ],
+)  # fmt: skip
+def test_an_edit_of_one_figure_is_never_dropped_as_a_near_duplicate(world: World, old: str, new: str) -> None:
+    agent = world.speaker(AGENT)
+    figure = new.replace("1", "7", 1) if "1" in new else new.replace("8", "9", 1)
+    edited = old.replace(new, figure)
+
+    first, second = agent.remember(old), agent.remember(edited)
+
+    assert edited != old
+    assert first.id != second.id
+    assert [old, edited] == contents(agent.list())
+
+
+def test_taking_in_the_same_items_twice_adds_nothing(world: World) -> None:
+    importer = world.speaker("import:file")
+    items: list[dict[str, object]] = [{"content": f"line {n % 3}", "source": f"file#{n}"} for n in range(9)]
+    importer.remember_many(items)
+    head = world.store.head.seq
+
+    again = importer.remember_many(items)
+
+    assert head == world.store.head.seq
+    assert all(receipt.repeated for receipt in again)
+
+
+def test_subjects_are_the_same_in_another_spelling_and_people_stay_distinct(world: World) -> None:
+    """Case, spaces and a trailing stop do not make another subject; any further word does."""
+    agent = world.speaker(AGENT)
+    agent.remember("berlin", about=("ACME", "seat"))
+    agent.remember("paris", about=("acme ", "Seat"))
+    agent.remember("is 40", about=("Elias W", "age"))
+    agent.remember("is 12", about=("Elias W Jr", "age"))
+
+    assert {"paris", "is 40", "is 12"} == {belief.content for belief in agent.beliefs()}
+
+
+def test_equal_ranks_that_contradict_each_other_are_listed_as_a_conflict(world: World) -> None:
+    world.speaker(AGENT).remember("monday", about=("launch", "day"))
+    world.speaker("agent:other").remember("friday", about=("launch", "day"))
+
+    (belief,) = world.speaker(AGENT).beliefs()
+
+    assert "friday" == belief.content
+    assert ["monday"] == contents(belief.conflicts)
+
+
+def test_several_values_live_side_by_side_where_that_was_said(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for name in ("ann", "bob", "cem"):
+        agent.remember(name, about=("team", "member"), many=True)
+
+    assert ["ann", "bob", "cem"] == contents(agent.beliefs(about=("team", "member")))
+
+
+def test_superseding_inherits_kind_and_key_unless_told_otherwise(world: World) -> None:
+    agent = world.speaker(AGENT)
+    first = agent.remember("monday", kind="fact", about=("launch", "day"))
+
+    second = agent.supersede(first.id, "friday")
+    third = agent.supersede(second.id, "at noon", kind="note", about=("launch", "hour"))
+
+    assert ("fact", ("launch", "day")) == (agent.get(second.id).kind, agent.get(second.id).about)
+    assert ("note", ("launch", "hour")) == (agent.get(third.id).kind, agent.get(third.id).about)
+    assert ["at noon"] == contents(agent.beliefs())
+
+
+def test_a_command_id_belongs_to_its_actor_and_scope(world: World) -> None:
+    receipts = [
+        world.speaker(who, scope).remember(f"{who} in {scope}", command_id="c1")
+        for who in (AGENT, "agent:other")
+        for scope in ("acme/apollo", "acme/zeus")
+    ]
+
+    assert 4 == len({receipt.id for receipt in receipts})
+    with pytest.raises(muniment.Conflict):
+        world.speaker(AGENT).remember("something else", command_id="c1")

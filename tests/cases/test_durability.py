@@ -1,0 +1,182 @@
+"""What products of this kind got wrong about durability, integrity, and opening a store."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+import muniment
+from tests.asking import contents
+from tests.processes import run
+from tests.worlds import AGENT, SCOPE, World
+
+
+def _files(path: Path) -> dict[Path, bytes]:
+    return {found: found.read_bytes() for found in path.rglob("*") if found.is_file()}
+
+
+def test_verify_and_stats_work_while_a_writer_writes(world: World) -> None:
+    done = threading.Event()
+    problems: list[object] = []
+
+    def watch() -> None:
+        with world.open_again() as other:
+            while not done.is_set():
+                report = other.verify()
+                problems.extend(report.findings)
+                other.stats()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    agent = world.speaker(AGENT)
+    for n in range(40):
+        agent.remember_many([{"content": f"line {n} {part}"} for part in range(4)])
+    done.set()
+    watcher.join()
+
+    assert [] == problems
+    assert 160 == len(agent.list(limit=1000))
+
+
+def test_verify_and_stats_of_a_read_only_copy_change_no_byte(world: World, tmp_path: Path) -> None:
+    agent = world.speaker(AGENT)
+    agent.forget(agent.remember("gone").id, reason="asked")
+    agent.remember("kept")
+    shutil.copytree(world.path, tmp_path / "copy")
+    before = _files(tmp_path / "copy")
+    for path in (tmp_path / "copy").rglob("*"):
+        path.chmod(stat.S_IRUSR if path.is_file() else stat.S_IRUSR | stat.S_IXUSR)
+
+    with muniment.open(tmp_path / "copy", model="none", read_only=True) as copy:
+        assert copy.verify().ok
+        assert 1 == copy.stats()["memories"]
+        assert ["kept"] == contents(copy.session(scope=SCOPE, actor=AGENT).list())
+
+    assert before == _files(tmp_path / "copy")
+    for path in (tmp_path / "copy", *(tmp_path / "copy").rglob("*")):
+        path.chmod(stat.S_IRWXU)
+
+
+def test_opening_where_there_is_no_store_says_where_it_looked_and_creates_nothing(tmp_path: Path) -> None:
+    with pytest.raises(muniment.Unavailable) as error:
+        muniment.open(tmp_path / "typo", model="none")
+
+    assert str(tmp_path / "typo") in str(error.value)
+    assert "create" in error.value.hint
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_changed_working_directory_is_seen_and_opens_no_empty_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with muniment.open("memory", create=True, model="none") as store:
+        store.session(scope=SCOPE, actor=AGENT).remember("kept")
+    monkeypatch.chdir(tmp_path / "there")
+
+    with pytest.raises(muniment.Unavailable, match="there/memory"):
+        muniment.open("memory", model="none")
+
+
+def test_a_directory_with_other_files_is_not_made_a_store(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("do not touch")
+
+    with pytest.raises(muniment.InvalidInput, match=r"thesis\.txt"):
+        muniment.open(tmp_path, create=True, model="none")
+
+    assert ["thesis.txt"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_creating_where_a_store_is_opens_it_and_loses_nothing(world: World) -> None:
+    world.speaker(AGENT).remember("kept")
+    identity = world.store.id
+    world.store.close()
+
+    world.store = muniment.open(world.path, create=True, model="none", clock=world.clock)
+
+    assert identity == world.store.id
+    assert ["kept"] == contents(world.speaker(AGENT).list())
+
+
+def test_a_damaged_log_still_reads_up_to_the_damage_and_is_not_written_to(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("before the damage")
+    (segment,) = (world.path / "log").glob("*.seg")
+    whole = segment.stat().st_size
+    agent.remember("in the damage")
+    agent.remember("after the damage")
+    world.store.close()
+    data = bytearray(segment.read_bytes())
+    data[whole + 150] ^= 0x10
+    segment.write_bytes(data)
+    shutil.rmtree(world.path / "projections")
+
+    with pytest.raises(muniment.Corrupt, match=rf"byte {whole}"):
+        world.open_again()
+    with muniment.open(world.path, model="none", read_only=True) as store:
+        assert ["before the damage"] == contents(store.session(scope=SCOPE, actor=AGENT).list())
+    assert bytes(data) == segment.read_bytes()
+
+
+def test_a_lost_key_is_an_error_and_never_an_empty_memory(world: World) -> None:
+    world.speaker(AGENT).remember("kept")
+    world.store.close()
+    (world.path / "root.key").write_bytes(bytes(8192))
+
+    with pytest.raises(muniment.Corrupt) as error:
+        world.open_again()
+    assert "key_missing" == error.value.code
+
+
+_FORKED = """
+import os, sys, muniment
+store = muniment.open(sys.argv[1], model="none")
+session = store.session(scope="acme/apollo", actor="agent:parent")
+session.remember("before the fork")
+child = os.fork()
+if child == 0:
+    for n in range(20):
+        session.remember(f"child {n}")
+    os._exit(0)
+for n in range(20):
+    session.remember(f"parent {n}")
+assert os.waitpid(child, 0)[1] == 0
+print(len(session.list()), store.verify().ok)
+store.close()
+"""
+
+
+def test_a_store_that_is_used_after_a_fork_is_one_log_still(world: World) -> None:
+    world.store.close()
+
+    assert "41 True" == run(_FORKED, world.path).strip()
+
+    world.store = world.open_again()
+    assert 41 == len(world.speaker(AGENT).list())
+    assert world.store.rebuild().ok
+
+
+def test_closing_twice_is_allowed_and_using_it_afterwards_is_an_error(world: World) -> None:
+    agent = world.speaker(AGENT)
+    world.store.close()
+    world.store.close()
+
+    for use in (lambda: agent.remember("late"), lambda: agent.recall("late"), lambda: agent.get("ab")):
+        with pytest.raises(muniment.Unavailable, match="is closed"):
+            use()
+
+
+def test_files_of_a_store_are_their_owners_only(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.forget(agent.remember("gone").id, reason="asked")
+    world.reopen()
+
+    private = [world.path, *(path for path in world.path.iterdir() if path.is_dir())]
+    private += [world.path / "root.key", world.path / "lock", *(world.path / "keys").iterdir()]
+    assert not [path for path in private if path.stat().st_mode & 0o077]

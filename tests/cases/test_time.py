@@ -1,0 +1,166 @@
+"""What products of this kind got wrong about time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import muniment
+from tests.asking import contents, shown
+from tests.worlds import AGENT, START, World
+
+
+def test_one_live_value_among_nine_retired_is_all_that_recall_offers(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for n in range(9):
+        old = agent.remember(f"the plan the plan the plan {n}", source=f"plan:{n}")
+        world.ann().retire(old.id, reason="over")
+    agent.remember("the one plan that holds, among much else that is said here")
+
+    assert ["the one plan that holds, among much else that is said here"] == shown(agent.recall("plan", k=5))
+    assert 10 == len(agent.recall("plan", k=50, status=("active", "retired")))
+
+
+def test_each_version_holds_over_its_own_days(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("version 1", about=("program", "version"), valid_from="2026-01-01")
+    agent.remember("version 2", about=("program", "version"), valid_from="2026-01-10")
+
+    for day, expected in (("2025-12-31", []), ("2026-01-05", ["version 1"]), ("2026-01-10", ["version 2"])):
+        assert expected == contents(agent.beliefs(valid_at=day))
+        assert expected == shown(agent.recall("version", valid_at=day))
+
+
+def test_what_was_known_then_is_not_touched_by_a_late_correction(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the launch is on the 5th", about=("launch", "day"), valid_from="2026-01-01")
+    known = world.clock.moment
+    world.clock.advance(86_400)
+    agent.remember("the launch is on the 7th", about=("launch", "day"), valid_from="2026-01-01")
+
+    assert ["the launch is on the 5th"] == contents(
+        agent.beliefs(valid_at="2026-01-05", known_at=known + timedelta(seconds=1))
+    )
+    assert ["the launch is on the 7th"] == contents(agent.beliefs(valid_at="2026-01-05"))
+
+
+def test_a_correction_of_the_past_leaves_the_present_alone(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("lives in paris", about=("ann", "home"), valid_from="2026-02-01")
+    agent.remember("lived in rome", about=("ann", "home"), valid_from="2025-01-01", valid_to="2026-01-01")
+
+    assert ["lives in paris"] == contents(agent.beliefs())
+    assert ["lived in rome"] == contents(agent.beliefs(valid_at="2025-06-01"))
+    assert [] == contents(agent.beliefs(valid_at="2026-01-15"))
+
+
+def test_what_is_filled_in_later_was_not_known_before(world: World) -> None:
+    """A chat of 2019 that is imported today held in 2019, and is known since today."""
+    agent = world.speaker(AGENT)
+    agent.remember("known already")
+    world.clock.advance(7 * 86_400)
+    receipt = world.speaker("import:chat").remember("said in 2019", valid_from="2019-05-01", kind="chat")
+
+    record = agent.get(receipt.id)
+    assert (2019, 2026) == (record.valid_from.year, record.recorded_at.year)
+    assert ["known already"] == contents(agent.list(known_at=START + timedelta(days=1)))
+    assert [] == agent.recall("said in 2019", known_at=START + timedelta(days=1))
+    assert ["said in 2019"] == shown(agent.recall("said in 2019", valid_at="2020-01-01"))
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["2026-05-20T08:29:42", "2026-05-20T08:29:42Z", "2026-05-20T10:29:42+02:00", "2026-05-20 08:29:42", "@1779265782",
+     "@1779265782000"],
+)  # fmt: skip
+def test_one_instant_in_every_spelling_is_one_instant(world: World, spelled: str) -> None:
+    receipt = world.speaker(AGENT).remember("an appointment", valid_from=spelled)
+
+    assert "2026-05-20T08:29:42+00:00" == world.speaker(AGENT).get(receipt.id).valid_from.isoformat()
+
+
+@pytest.mark.parametrize(
+    "spelled", ["1779265782", "20260520", "yesterday", "2026-02-30", "08:29", "", "@", "2026-05-20T25:00"]
+)
+def test_what_could_be_misread_as_a_time_is_refused(world: World, spelled: str) -> None:
+    with pytest.raises(muniment.InvalidInput) as error:
+        world.speaker(AGENT).remember("an appointment", valid_from=spelled)
+    assert "bad_time" == error.value.code
+
+
+def test_a_clock_that_steps_back_leaves_sequence_order_as_the_order_of_truth(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("first", about=("it", "is"))
+    world.clock.advance(-5)
+    agent.remember("second", about=("it", "is"))
+
+    (belief,) = agent.beliefs()
+    assert "second" == belief.content
+    assert ["first", "second"] == contents(agent.history(belief.id))
+    assert world.store.rebuild().ok
+    assert ["second"] == contents(agent.beliefs())
+
+
+def test_what_is_retired_as_of_a_future_day_lives_until_then(world: World) -> None:
+    agent = world.speaker(AGENT)
+    receipt = agent.remember("the offer stands")
+    world.ann().retire(receipt.id, reason="it ends", valid_to=START + timedelta(days=2))
+
+    assert ["the offer stands"] == shown(agent.recall("offer"))
+    world.clock.advance(2 * 86_400 - 1)
+    assert ["the offer stands"] == shown(agent.recall("offer"))
+    world.clock.advance(1)
+    assert [] == agent.recall("offer")
+    assert "retired" == agent.get(receipt.id).status
+
+
+def test_expired_better_matches_do_not_use_up_k(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for n in range(30):
+        agent.remember(f"offer offer offer {n}", valid_from="2025-01-01", valid_to="2025-02-01")
+    for n in range(3):
+        agent.remember(f"number {n} is an offer that still stands, if one looks for it", valid_from="2025-01-01")
+
+    assert 3 == len(agent.recall("offer", k=3))
+    assert all("still stands" in (hit.content or "") for hit in agent.recall("offer", k=3))
+
+
+def test_what_begins_later_is_not_current_before(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("old price", about=("price", "is"))
+    agent.remember("new price", about=("price", "is"), valid_from=START + timedelta(days=1))
+
+    assert ["old price"] == contents(agent.beliefs()) == shown(agent.recall("price"))
+    world.clock.advance(86_400)
+    assert ["new price"] == contents(agent.beliefs()) == shown(agent.recall("price"))
+
+
+def test_bounds_of_valid_from_are_half_open(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for day in (1, 2, 3):
+        agent.remember(f"a day's note {day}", valid_from=f"2026-01-0{day}")
+
+    assert ["a day's note 2"] == shown(agent.recall("note", since="2026-01-02", until="2026-01-03"))
+
+
+def test_a_difference_tells_what_was_added_revised_retired_and_forgotten(world: World) -> None:
+    agent = world.speaker(AGENT)
+    revised = agent.remember("monday", about=("launch", "day"))
+    retired, forgotten = agent.remember("a plan"), agent.remember("a secret plan")
+    since = world.store.head.seq
+    world.clock.advance()
+    agent.remember("friday", about=("launch", "day"))
+    agent.retire(retired.id, reason="over")
+    agent.forget(forgotten.id, reason="asked")
+    added = agent.remember("a new plan")
+
+    changes = {change.id: change for change in agent.diff(since)}
+
+    assert {revised.id: "revised", retired.id: "retired", forgotten.id: "forgotten", added.id: "added"} == {
+        identity: change.change for identity, change in changes.items()
+    }
+    new = changes[revised.id].new
+    assert new is not None
+    assert "friday" == new.content
+    assert "secret" not in str(changes[forgotten.id].to_dict())

@@ -1,0 +1,40 @@
+"""Stores to test with. Every store is words only and under a clock of its own, unless a test says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from muniment import Policy
+
+from .worlds import World
+
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture(scope="session")
+def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., World]]:
+    """Return a function that makes a world in a directory of its own; for hypothesis, which runs a test many times."""
+    base, numbers = tmp_path_factory.mktemp("worlds"), count()
+    made: list[World] = []
+
+    def make(policy: Policy | None = None) -> World:
+        while len(made) > 20:
+            made.pop(0).store.close()
+        made.append(World(base / f"w{next(numbers)}", policy=policy))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.store.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Return a fresh world."""
+    made = World(tmp_path / "store")
+    yield made
+    made.store.close()

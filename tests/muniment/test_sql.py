@@ -1,0 +1,73 @@
+"""SQL through the public calls: a session's scopes only, the operator's all, and the past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import muniment
+from muniment import InvalidInput, Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return muniment.open(tmp_path / "store", create=True, model="none")
+
+
+def test_i08_a_session_s_sql_sees_its_scopes_and_the_operator_s_sees_all(store: Store) -> None:
+    store.session(scope="a", actor="agent:x").remember("of a")
+    store.session(scope="b", actor="agent:x").remember("of b")
+    both = store.session(scope="a", actor="agent:x", reads=("b",))
+    query = "SELECT content FROM memories ORDER BY seq"
+
+    assert (["content"], [("of a",)]) == store.session(scope="a", actor="agent:x").sql(query)
+    assert (["content"], [("of a",), ("of b",)]) == both.sql(query)
+    assert (["content"], [("of a",), ("of b",)]) == store.sql(query)
+
+
+def test_i05_sql_shows_nothing_of_what_another_process_forgot(store: Store) -> None:
+    session = store.session(scope="a", actor="agent:x")
+    receipt = session.remember("the door code is blue")
+    query = "SELECT content, status FROM memories"
+    assert [("the door code is blue", "active")] == session.sql(query)[1]
+    past = store.replay(to=receipt.seq)
+    assert [("the door code is blue", "active")] == past.sql(query)[1]
+
+    with muniment.open(store.path, model="none") as other:
+        other.session(scope="a", actor="agent:x").forget(receipt.id, reason="asked")
+
+    assert [(None, "erased")] == session.sql(query)[1]
+    assert [(None, "erased")] == store.sql(query, to=receipt.seq)[1]
+    assert [(None, "erased")] == past.sql(query)[1]
+    assert not past._past.graph._filled
+
+
+def test_i04_sql_in_the_past_equals_sql_in_a_replayed_store(store: Store) -> None:
+    session = store.session(scope="a", actor="agent:x")
+    first = session.remember("the car is red", about=("car", "colour"))
+    session.remember("the car is blue", about=("car", "colour"))
+    query = "SELECT id, status, content FROM memories"
+
+    now = session.sql(query, known_at=first.seq)
+    assert (["id", "status", "content"], [(first.id, "active", "the car is red")]) == now
+    assert now == store.replay(to=first.seq).session(scope="a").sql(query)
+    assert now == store.sql(query, to=first.seq)
+
+
+def test_sql_shows_each_status_as_get_does(store: Store) -> None:
+    session = store.session(scope="a", actor="agent:x")
+    ids = [session.remember(f"the car is {c}", about=("car", "colour"), value=c).id for c in ("red", "blue")]
+    ids.append(session.supersede(ids[1], "the car is green", about=("car", "colour"), value="green").id)
+    records = [session.get(i) for i in ids]
+
+    expected = [(r.id, r.status, r.superseded_by, r.value, r.valid_from, r.valid_to, r.rank) for r in records]
+    _, rows = session.sql(
+        "SELECT id, status, superseded_by, value, valid_from, valid_to, rank FROM memories ORDER BY seq"
+    )
+    assert expected == rows
+
+
+def test_sql_that_cannot_be_read_is_an_input_error(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="syntax error"):
+        store.sql("SELEKT 1")

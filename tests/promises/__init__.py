@@ -1,0 +1,1 @@
+"""The promises, one file each."""
