@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Action",
+    "Audit",
+    "AuditedEvidence",
+    "AuditedSignature",
     "BatchReceipt",
     "BeliefView",
     "Briefing",
@@ -72,9 +75,11 @@ __all__ = [
     "__version__",
     "all_codes",
     "check_proof",
+    "describe_request",
     "guarded",
     "import_file",
     "open",
+    "sign_request",
 ]
 
 

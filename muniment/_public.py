@@ -44,6 +44,7 @@ from ._answers import (
     Refusal,
     Verification,
 )
+from ._auditing import Audit, AuditedEvidence, AuditedSignature
 from ._context import Context
 from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
 from ._guarded import guarded
@@ -53,6 +54,7 @@ from ._reading import Hits, Subtree
 from ._receipts import Proof, check_proof
 from ._replayed import PastSession, PastStore
 from ._session import Session
+from ._signing import describe_request, sign_request
 from ._store import Store
 from ._store import open_store as open  # noqa: A004  # `muniment.open` is the door's name
 from ._user import UserSession
@@ -61,6 +63,9 @@ from ._witness import Checkpoint
 
 __all__ = [
     "Action",
+    "Audit",
+    "AuditedEvidence",
+    "AuditedSignature",
     "BatchReceipt",
     "BeliefView",
     "Briefing",
@@ -119,7 +124,9 @@ __all__ = [
     "__version__",
     "all_codes",
     "check_proof",
+    "describe_request",
     "guarded",
     "import_file",
     "open",
+    "sign_request",
 ]

@@ -343,15 +343,16 @@ class Session(Reading):
             if repeat is not None:
                 return self._recorded(repeat)
             ids = tuple(self._cited_id(i) for i in cited)
-            question = question_of(handle, action, asked, ids, engine.now(), engine.state.seq)
+            question = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
             verdict = engine.guard.decide(question)
             if dry_run or verdict.use in (Use.PLANNING, Use.ANSWER):
                 return decision_of(verdict, question, engine.files.store_id, None)
 
             def plan(at: Moment) -> list[Draft]:
                 # Decided again under the lock, after catching up: another process may have spent the confirmation.
-                now = question_of(handle, action, asked, ids, at.recorded_at, engine.state.seq)
-                return [decided_draft(engine.guard.decide(now), now, handle, at, command_id, key)]
+                now = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
+                said = engine.preparer.masked(action)
+                return [decided_draft(engine.guard.decide(now), handle, at, said, command_id, key)]
 
             batch = engine.append(plan)
             if batch is None:

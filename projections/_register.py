@@ -61,7 +61,7 @@ from ._state import (
 )
 
 Key = TypeVar("Key")
-VERSION: Final = 2
+VERSION: Final = 3
 """Raised whenever the same log would give another register."""
 ROLLED_BACK: Final = "forgotten before an older log was put back"
 
@@ -284,7 +284,15 @@ class Register(Kept):
             if envelope.replaces == enrolment.key and enrolment.principal == envelope.principal:
                 enrolment.replaced_seq = min(enrolment.replaced_seq, event.seq)
         self.enrolments.append(
-            Enrolment(event.header.id, event.seq, envelope.principal or "", envelope.key, envelope.scopes, envelope.by)
+            Enrolment(
+                id=event.header.id,
+                seq=event.seq,
+                principal=envelope.principal or "",
+                key=envelope.key,
+                scopes=envelope.scopes,
+                by=envelope.by,
+                recovery=envelope.recovery,
+            )
         )
 
     def _quarantined(self, event: Event, envelope: Quarantined) -> None:

@@ -75,9 +75,10 @@ def _emit_differences(settings: Settings, factual: PastStore, counterfactual: Pa
 
 @click.command()
 @click.argument("id")
+@click.option("--audit", is_flag=True, help="All that bore on a decision, as one JSON object.")
 @common
 @click.pass_obj
-def explain(settings: Settings, id: str) -> None:  # noqa: A002
+def explain(settings: Settings, id: str, audit: bool) -> None:  # noqa: A002
     """Tell a memory's life, or decide a decision again on the state just before it.
 
     \b
@@ -85,6 +86,9 @@ def explain(settings: Settings, id: str) -> None:  # noqa: A002
       muniment explain 0661 --store memory
     """
     with settings.open(read_only=True) as store:
+        if audit:
+            emit_json(store.audit(id))
+            return
         found = store.explain(id)
         if settings.json:
             emit_json(found)
