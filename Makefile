@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 # hnswlib comes as source. Tuned to this processor, the wheel that pip caches would crash on another one.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: demo test lint wheel check bench eval clean
+.PHONY: demo test test-oldest-mcp lint wheel check bench eval clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -17,6 +17,12 @@ demo: $(VENV)/.runtime
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+# `test` runs against the newest `mcp`; this is the other end of the range that pyproject.toml gives.
+test-oldest-mcp: $(VENV)/.test
+	rm -rf $(VENV)/oldest-mcp
+	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/oldest-mcp mcp==2.0.0 mcp-types==2.0.0
+	PYTHONPATH=$(CURDIR)/$(VENV)/oldest-mcp $(BIN)/python -m pytest -n $(JOBS) tests/mcp $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check

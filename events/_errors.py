@@ -32,6 +32,7 @@ __all__ = [
     "DiskFailed",
     "DiskFull",
     "EnrolDenied",
+    "ExtraMissing",
     "InvalidInput",
     "KeyMissing",
     "LogCorrupt",
@@ -456,6 +457,13 @@ class WriterPoisoned(Unavailable):
     code = "writer_poisoned"
     template = "the writer stopped after a failed {step}: {detail}"
     hint = "close the store and open it again; it will recover what was acknowledged"
+
+
+class ExtraMissing(Unavailable):
+    """An optional dependency is not installed, or not in a version that is supported."""
+
+    code = "extra_missing"
+    template = "`{extra}` cannot be used: {detail}"
 
 
 class ModelMissing(Unavailable):

@@ -189,7 +189,11 @@ class Lifted(Envelope, frozen=True):
 
 
 class Enrolled(Envelope, frozen=True):
-    """A key may speak for a principal in some scopes and those below; `by` is creator, terminal, or a principal."""
+    """
+    A key may speak for a principal in some scopes and those below; `by` is creator, terminal, recovery, or a principal.
+
+    A `recovery` key signs nothing but the replacement of another key of its principal.
+    """
 
     TYPE = EventType.ENROLLED
 
@@ -197,6 +201,7 @@ class Enrolled(Envelope, frozen=True):
     scopes: tuple[str, ...]
     by: str
     replaces: bytes | None = None
+    recovery: bool = False
 
 
 class Quarantined(Envelope, frozen=True):
@@ -311,6 +316,7 @@ class ActionBody(Body, frozen=True):
     signed: bytes | None = None
     needed: tuple[str, ...] = ()
     values: tuple[bytes, ...] = ()
+    masked: bool = False
 
 
 AnyEnvelope: TypeAlias = (

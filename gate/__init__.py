@@ -14,7 +14,7 @@ from ._actions import (
 )
 from ._admission import Admission, Batch, Existing, words_draft
 from ._deeds import OPERATOR, Deeds, Erasing
-from ._guard import SUPPORTS, Guard, Judged, Question, Verdict, describe_verdict
+from ._guard import RECOVERY, SUPPORTS, Guard, Judged, Question, Verdict, describe_verdict
 from ._handles import Handle, check_actor, rank_of
 from ._keyfile import KeyFile
 from ._policy import Policy, Use
@@ -49,6 +49,7 @@ from ._text import visible
 
 __all__ = [
     "OPERATOR",
+    "RECOVERY",
     "SUPPORTS",
     "Action",
     "Admission",

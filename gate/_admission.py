@@ -45,6 +45,7 @@ from muniment.projections import (
 )
 
 from ._handles import Handle
+from ._policy import Policy
 from ._requests import MemoryRequest, Preparer, current_form
 
 LOGGED_REFUSALS = frozenset({"tombstoned", "retired_value", "rank_too_low", "secret_found", "provenance_above_ceiling"})
@@ -107,8 +108,8 @@ class Batch:
 class Admission:
     """The checks, over the projections of one process."""
 
-    def __init__(self, projections: Projections, preparer: Preparer) -> None:
-        self._state, self._preparer = projections, preparer
+    def __init__(self, projections: Projections, preparer: Preparer, policy: Policy) -> None:
+        self._state, self._preparer, self._policy = projections, preparer, policy
 
     # --- what every write passes --------------------------------------------------------------------------------------
 
@@ -300,6 +301,8 @@ class Admission:
             source_key=request.source_key,
             importance=request.importance,
             conditional=request.body.applies_when is not None,
+            # What a person signs needs no other person's approval.
+            pending=rank < Rank.SIGNED and self._policy.reviews(handle.origin),
             derived_from=tuple(request.derived_from),
             links=request.links,
             recalled=request.recalled,

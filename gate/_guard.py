@@ -19,14 +19,17 @@ from typing import Final, cast
 
 import msgspec
 
-from muniment.events import MunimentError, Provenance, Rank, Status, format_id
+from muniment.events import MunimentError, Provenance, Rank, Status, covers, format_id
 from muniment.projections import Confirmation, Memory, Projections
 
-from ._actions import Action, free_arguments, parse_action
+from ._actions import Action, free_arguments
 from ._matching import matches_confirmation, matches_prohibition
 from ._policy import Policy, Use
+from ._rulebook import Rulebook
 
 SUPPORTS: Final = "supports"
+RECOVERY: Final = "recovery"
+"""Who vouches for a key that replaces a lost one."""
 _ANSWERING: Final = frozenset({Provenance.ACTION, Provenance.OBSERVATION, Provenance.USER_CONFIRMATION})
 _NEVER: Final = {
     Status.ERASED: "erased",
@@ -77,6 +80,8 @@ class Guard:
 
     def __init__(self, state: Projections, policy: Policy) -> None:
         self._state, self._policy = state, policy
+        self._rules = Rulebook(state.register)
+        self._fingerprint = policy.fingerprint
 
     def decide(self, question: Question) -> Verdict:
         """Return the verdict. Never raises for a bad request: it denies, and says why."""
@@ -108,11 +113,11 @@ class Guard:
             return self._verdict(question, use, evidence, ("no_support",), (_needed_evidence(use),))
         if self._policy.require_evidence and not supported:
             return self._verdict(question, use, evidence, ("no_support",), (_needed_evidence(use),))
-        return self._by_confirmation(question, use, evidence)
+        return self._by_confirmation(question, name, use, evidence)
 
-    def _by_confirmation(self, question: Question, use: Use, evidence: tuple[Judged, ...]) -> Verdict:
+    def _by_confirmation(self, question: Question, name: str, use: Use, evidence: tuple[Judged, ...]) -> Verdict:
         reasons: set[str] = set()
-        for confirmation in sorted(self._state.register.confirmations.values(), key=lambda c: c.seq):
+        for confirmation in self._rules.confirmations(question.scope, name):
             problem = self._problem(confirmation, question, use)
             if problem is None:
                 return self._verdict(
@@ -126,11 +131,9 @@ class Guard:
         return self._verdict(question, use, evidence, found, (needed,))
 
     def _problem(self, confirmation: Confirmation, question: Question, use: Use) -> str | None:
-        # None: it may be used. "": it is about something else. Otherwise a near miss, whose code helps the user.
-        if confirmation.scope != question.scope or confirmation.seq > question.known or confirmation.action is None:
-            return ""
-        signed = parse_action(confirmation.action)
-        if signed.name != question.action.name:
+        # None: it may be used. "": it does not exist here. Otherwise a near miss, whose code helps the user.
+        signed = self._rules.action(confirmation)
+        if signed is None or confirmation.scope != question.scope or confirmation.seq > question.known:
             return ""
         if confirmation.agent != question.agent:
             return "confirmed_for_another_agent"
@@ -143,13 +146,15 @@ class Guard:
     def _lifetime_problem(self, confirmation: Confirmation, question: Question) -> str | None:
         if confirmation.revoked_seq <= question.known:
             return "confirmation_revoked"
+        # The wall clock as it was read: setting it back must not give a confirmation time that it never had.
         if question.decided_at < confirmation.signed_at:
             return "clock_before_signing"
+        now = self._now(question)
         limit = self._policy.max_expires_seconds
         longest = confirmation.expires_at if limit is None else confirmation.signed_at + limit * 1_000_000
-        if question.decided_at >= min(confirmation.expires_at, longest):
+        if now >= min(confirmation.expires_at, longest):
             return "confirmation_expired"
-        if not confirmation.is_live(known=question.known, now=question.decided_at):
+        if not confirmation.is_live(known=question.known, now=now):
             return "confirmation_spent"
         spent = sum(seq <= question.known for seq, _ in confirmation.spent)
         if self._policy.max_uses is not None and spent >= self._policy.max_uses:
@@ -158,16 +163,32 @@ class Guard:
             return "signer_not_enrolled"
         return None
 
+    def _now(self, question: Question) -> int:
+        # Never before the last event that is known, so that a clock set back revives nothing that has expired.
+        return max(question.decided_at, self._state.register.recorded_at_seq(question.known))
+
     def _still_enrolled(self, confirmation: Confirmation, question: Question) -> bool:
-        return any(
-            e.principal == confirmation.principal and e.seq <= question.known < e.replaced_seq
-            for e in self._state.register.enrolments
-        )
+        speaks = False
+        for enrolment in self._state.register.enrolments:
+            if enrolment.principal != confirmation.principal or enrolment.seq > question.known:
+                continue
+            # A recovery says that a key was lost: nothing that was signed before it is to be trusted.
+            if enrolment.by == RECOVERY and enrolment.seq > confirmation.seq:
+                return False
+            covering = any(covers(outer, confirmation.scope) for outer in enrolment.scopes)
+            live = question.known < enrolment.replaced_seq and not enrolment.recovery
+            speaks = speaks or (covering and live)
+        return speaks
 
     def _prohibition(self, question: Question) -> bytes | None:
-        # Whether anyone recalled it does not matter: every live veto of the scope is asked.
-        for prohibition in self._state.register.live_prohibitions(question.scope, question.known):
-            if prohibition.action is None or matches_prohibition(parse_action(prohibition.action), question.action):
+        # Whether anyone recalled it does not matter: every live veto of the scope that knows the name is asked.
+        for prohibition in self._rules.prohibitions(question.action):
+            if not prohibition.seq <= question.known < prohibition.ended_seq:
+                continue
+            if not covers(prohibition.scope, question.scope):
+                continue
+            forbidden = self._rules.action(prohibition)
+            if forbidden is None or matches_prohibition(forbidden, question.action):
                 return prohibition.id
         return None
 
@@ -175,7 +196,7 @@ class Guard:
         memory = self._state.register.memories.get(identity)
         if memory is None or memory.seq > question.known or memory.scope not in (question.scope, *question.reads):
             return Judged(identity, "not_found")
-        standing = self._state.standing(memory, valid_at=question.decided_at, known=question.known)
+        standing = self._state.standing(memory, valid_at=self._now(question), known=question.known)
         if standing.status in _NEVER:
             return Judged(identity, _NEVER[standing.status])
         if use is Use.PLANNING:
@@ -237,7 +258,7 @@ class Guard:
             needed=needed,
             confirmation=confirmation,
             prohibition=prohibition,
-            policy=self._policy.fingerprint,
+            policy=self._fingerprint,
             at_seq=question.known,
             decided_at=question.decided_at,
         )

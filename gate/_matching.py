@@ -67,6 +67,38 @@ def matches_prohibition(prohibited: Action, taken: Action) -> bool:
     )
 
 
+def needle(prohibited: Action) -> str | None:
+    """Return a text without which no call is vetoed by this prohibition: one of `texts_of(call)`; None if unknown.
+
+    Only words are told: paths, numbers and constraints are met in too many spellings.
+    """
+    for wanted in prohibited.args.values():
+        if isinstance(wanted, str) and not wanted.startswith("/") and _as_number(wanted) is None:
+            return folded(wanted)
+    return None
+
+
+def texts_of(taken: Action) -> set[str]:
+    """Return every text of a call that a prohibited word is compared with."""
+    found: set[str] = set()
+    for value in taken.args.values():
+        if not isinstance(value, Constraint):
+            _gather(value, found)
+    return found
+
+
+def _gather(value: Json, found: set[str]) -> None:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _gather(key, found)
+            _gather(item, found)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _gather(item, found)
+    else:
+        found.update(folded(part) for part in _parts(_as_text(value)))
+
+
 def _shown_name(action: Action) -> str:
     return visible(action.name.text if isinstance(action.name, Pattern) else action.name)
 

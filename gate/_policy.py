@@ -10,6 +10,7 @@ The host's policy: which action name means which use, and by how much to tighten
     max_expires_seconds = 86400
     require_evidence = true              # external and destructive actions must cite some
     deny = ["db.drop*"]                  # never, whatever was signed
+    review = ["web:*", "tool:*"]         # what comes from there is inert until a person has approved it
 
 A name that is not listed is destructive. There is no key that loosens anything: an unknown one is an error.
 """
@@ -32,6 +33,7 @@ from ._actions import encode_json
 from ._text import folded, is_invisible, visible
 
 _DOMAIN = b"muniment policy v1\n"
+_LIMITS = ("max_uses", "max_expires_seconds", "require_evidence", "deny", "review")
 
 
 class Use(enum.StrEnum):
@@ -45,7 +47,7 @@ class Use(enum.StrEnum):
     @property
     def level(self) -> int:
         """The place in that order, from 0."""
-        return list(Use).index(self)
+        return _LEVELS[self.value]
 
     # Inherited from str, these would compare by alphabet: `answer < planning`.
     def __lt__(self, other: str) -> bool:
@@ -61,6 +63,9 @@ class Use(enum.StrEnum):
         return self.level >= Use(other).level
 
 
+_LEVELS = {use.value: level for level, use in enumerate(Use)}
+
+
 class Policy(msgspec.Struct, frozen=True, eq=False):
     """What the host states about action names, and its limits. `Policy()` has none: every action is destructive.
 
@@ -72,12 +77,14 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
     max_expires_seconds: int | None = None
     require_evidence: bool = False
     deny: tuple[str, ...] = ()
+    review: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         actions = {_checked_name(name): _checked_use(name, use) for name, use in self.actions.items()}
         _refuse_ambiguous(actions)
         msgspec.structs.force_setattr(self, "actions", MappingProxyType(actions))
         msgspec.structs.force_setattr(self, "deny", tuple(sorted({_checked_name(name) for name in self.deny})))
+        msgspec.structs.force_setattr(self, "review", tuple(sorted({_checked_name(name) for name in self.review})))
         for key in ("max_uses", "max_expires_seconds"):
             limit = cast("object", getattr(self, key))
             if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or not 0 < limit < 2**63):
@@ -94,14 +101,15 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
             raise BadArgument(argument="policy", detail=f"it is not TOML: {error}") from error
         _refuse_unknown(document, ("actions", "limits"), "policy")
         limits = _table(document, "limits")
-        _refuse_unknown(limits, ("max_uses", "max_expires_seconds", "require_evidence", "deny"), "limits")
-        deny = limits.pop("deny", [])
-        if not isinstance(deny, list):
-            raise BadArgument(argument="deny", detail="a list of action names")
+        _refuse_unknown(limits, _LIMITS, "limits")
+        for key in ("deny", "review"):
+            if not isinstance(limits.get(key, []), list):
+                raise BadArgument(argument=key, detail="a list of names")
         # What the casts claim, the constructor checks.
         return cls(
             actions=cast("dict[str, Use]", _table(document, "actions")),
-            deny=tuple(cast("list[str]", deny)),
+            deny=tuple(cast("list[str]", limits.get("deny", []))),
+            review=tuple(cast("list[str]", limits.get("review", []))),
             max_uses=cast("int | None", limits.get("max_uses")),
             max_expires_seconds=cast("int | None", limits.get("max_expires_seconds")),
             require_evidence=cast("bool", limits.get("require_evidence", False)),
@@ -126,16 +134,22 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
         """Tell whether the host rules the action out altogether, in any spelling of its name."""
         return any(_fits(pattern, name, folded) for pattern in self.deny)
 
+    def reviews(self, origin: str) -> bool:
+        """Tell whether what comes from an origin waits for a person."""
+        return any(_fits(pattern, origin, folded) for pattern in self.review)
+
     @property
     def fingerprint(self) -> str:
         """BLAKE3, in hexadecimal, of `muniment policy v1\\n` and the policy as JSON with sorted keys."""
-        fields = {
+        fields: dict[str, object] = {
             "actions": {name: use.value for name, use in self.actions.items()},
             "deny": list(self.deny),
             "max_expires_seconds": self.max_expires_seconds,
             "max_uses": self.max_uses,
             "require_evidence": self.require_evidence,
         }
+        if self.review:
+            fields["review"] = list(self.review)
         return blake3(_DOMAIN + encode_json(fields)).hexdigest()
 
     def _stated(self, name: str, spell: Callable[[str], str]) -> Use:

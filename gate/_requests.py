@@ -29,7 +29,9 @@ from muniment.events import (
     parse_instant,
 )
 
+from ._actions import Action
 from ._handles import Handle
+from ._masking import mask_action, refuse_secrets
 from ._secrets import SecretScanner, mask
 
 _MAX_LABEL: Final = 500
@@ -164,6 +166,22 @@ class Preparer:
         joined = msgspec.structs.replace(request.body, subject=body.subject, attribute=body.attribute)
         _, belief_key, value_key = self.digests_of(joined)
         return msgspec.structs.replace(request, body=joined, many=many, belief_key=belief_key, value_key=value_key)
+
+    def masked(self, action: Action) -> tuple[Action, bool]:
+        """Return the action as it may be recorded, with its secrets masked, and whether there were any."""
+        return mask_action(action, self._secrets)
+
+    def check_signed(self, action: Action | None, *words: str | None) -> None:
+        """Raise SecretFound, or what is wrong with a text, for what a signature would carry into the log."""
+        if action is not None:
+            refuse_secrets(action, self._secrets)
+        for text in words:
+            if text is not None:
+                check_text(text, what="reason")
+                hits = self._secrets.find(text)
+                if hits:
+                    rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
+                    raise SecretFound(what="a signed text", rules=rules)
 
     def words(self, text: str | None, what: str, *, required: bool = False) -> str | None:
         """Return a reason or other short text, checked like content."""

@@ -168,7 +168,8 @@ _OTHERS = (
     Rule(
         "url-password",
         (),
-        re.compile(rf"(?<=://){_USERINFO}:(?!{_PLACEHOLDER})(?P<secret>[^\s@/\"'<>`]{{3,256}})@(?=[\w\[])"),
+        # Up to the last `@`: people put passwords with one in them into URLs as they are.
+        re.compile(rf"(?<=://){_USERINFO}:(?!{_PLACEHOLDER})(?P<secret>[^\s/\"'<>`]{{3,256}})@(?=[\w\[])"),
         "RFC 3986, userinfo",
         entry=r":(?=//[^\s/]{1,400}@)",
     ),

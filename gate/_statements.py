@@ -115,13 +115,18 @@ class Lift(_Statement, frozen=True):
 
 
 class Enroll(_Statement, frozen=True):
-    """The key of one principal is accepted for scopes; `by` is who vouches for it."""
+    """
+    The key of one principal is accepted for scopes; `by` is who vouches for it.
+
+    It takes the place of the key that signs, or, signed by a recovery key, of the one that `replaces` names.
+    """
 
     heading: ClassVar[str] = "ENROLL a key"
 
     public_key: str
     scopes: tuple[str, ...]
     by: str
+    replaces: str | None = None
 
 
 class Remember(_Statement, frozen=True):
@@ -197,11 +202,15 @@ def _check_kind(statement: Statement) -> None:
         case Enroll():
             if not _HEX32.fullmatch(statement.public_key):
                 raise BadArgument(argument="public_key", detail="32 bytes in lower-case hexadecimal")
+            if statement.replaces is not None and not _HEX32.fullmatch(statement.replaces):
+                raise BadArgument(argument="replaces", detail="32 bytes in lower-case hexadecimal")
             if not statement.scopes or not all(scope.strip() for scope in statement.scopes):
                 raise BadArgument(argument="scopes", detail="at least one, none of them blank")
         case Remember():
             if not _HEX32.fullmatch(statement.digest):
                 raise BadArgument(argument="digest", detail="32 bytes in lower-case hexadecimal")
+        case Review() if statement.edit is not None and not (statement.approve and statement.edit.strip()):
+            raise BadArgument(argument="edit", detail="only an approval has an edited text, and it is not blank")
         case Prohibit() | Unprohibit() | Revoke() | Review() | Lift():
             if not statement.reason.strip():
                 raise BadArgument(argument="reason", detail="it is blank")

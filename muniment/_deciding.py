@@ -72,9 +72,13 @@ def question_of(
 
 
 def decided_draft(
-    verdict: Verdict, question: Question, handle: Handle, at: Moment, command_id: str | None, payload_key: bytes
+    verdict: Verdict, handle: Handle, at: Moment, said: tuple[Action, bool], command_id: str | None, payload_key: bytes
 ) -> Draft:
-    """Return the event that records a verdict, and spends the confirmation that allowed it."""
+    """
+    Return the event that records a verdict, and spends the confirmation that allowed it.
+
+    `said` is the action as it may be recorded, and whether secrets in it were masked.
+    """
     envelope = Decided(
         scope=handle.scope,
         actor=handle.actor,
@@ -93,7 +97,7 @@ def decided_draft(
         at_seq=verdict.at_seq,
         decided_at=verdict.decided_at,
     )
-    body = ActionBody(action=format_action(question.action), needed=verdict.needed)
+    body = ActionBody(action=format_action(said[0]), needed=verdict.needed, masked=said[1])
     return Draft(id=new_id(at.recorded_at), envelope=envelope, body=body)
 
 
@@ -141,7 +145,8 @@ def recorded_decision(
 ) -> Decision:
     """Return a decision as it stands in the log, with the words that are still there."""
     body = None if record.erasure is not None else cast("ActionBody | None", state.read_body(record.place))
-    if question is None and body is not None:
+    # A masked action is not the one that was denied: nobody should be asked to sign it.
+    if question is None and body is not None and not body.masked:
         question = Question(
             scope=record.scope,
             reads=(),

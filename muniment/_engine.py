@@ -120,7 +120,7 @@ class Engine:
         self.values = ValueKeys(self.keys.value_secret)
         scanner = StructuredScanner(options.exempt_secrets)
         self.preparer = Preparer(self.values, scanner, mask_secrets=options.mask_secrets)
-        self.admission = Admission(self.state, self.preparer)
+        self.admission = Admission(self.state, self.preparer, options.policy)
         self.deeds = Deeds(self.state, self.admission, self.values)
         self.guard = Guard(self.state, options.policy)
         self.dense = Dense(

@@ -59,7 +59,8 @@ class DecisionExplanation(Answer, frozen=True, kw_only=True):
     """
     A decision as recorded, decided again on the state just before it, and as the guard would decide now.
 
-    `outcome` is `same`, `differs`, or `not_redecidable` when it leaned on content erased since; then `again` is None.
+    `outcome` is `same`, `differs`, or `not_redecidable` when it leaned on content erased since, or a secret in its
+    arguments was masked; then `again` is None.
     `policy_changed` tells that the policy of today is not the one it was decided under.
     """
 
@@ -98,7 +99,7 @@ def explain_decision(engine: Engine, record: DecisionRecord, replay: Callable[[]
     body = None if record.erasure is not None else cast("ActionBody | None", state.read_body(record.place))
     again = now = None
     recorded = recorded_decision(state, record, None, store_id)
-    if body is not None:
+    if body is not None and not body.masked:
         action = parse_action(body.action)
         cited = tuple(identity for identity, _ in record.evidence)
         question = Question(

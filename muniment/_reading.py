@@ -189,6 +189,8 @@ class Reading:
         problem = self._source.dense.problem
         if problem is not None:
             return f"words only: {problem}"
+        if self._source.dense.loading:
+            return "words only: the model is being loaded"
         missing = self._source.dense.missing_count(scopes)
         return f"words only: {missing} memories have no vector yet; `muniment rebuild-projections` makes them"
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Unpack, cast
+from typing import cast
 
 import msgspec
 
 from muniment.events import (
-    AlreadyDone,
     BadArgument,
     Draft,
-    Event,
     Forgotten,
     Instant,
     LinkType,
@@ -24,15 +22,10 @@ from muniment.events import (
     format_id,
     parse_id,
     parse_instant,
-    to_datetime,
 )
 from muniment.gate import (
     Action,
-    Batch,
     Erasing,
-    Existing,
-    Handle,
-    MemoryFields,
     MemoryRequest,
     Use,
     Value,
@@ -45,29 +38,14 @@ from muniment.projections import Command
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Refusal
 from ._deciding import decided_draft, decision_of, question_of, recorded_decision
-from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt
-from ._reading import Reading, Reads, expand_reads
+from ._writing import Writing, refusal_of, with_command
 
 Planned = Callable[[Moment], Draft]
 
 
-class Session(Reading):
+class Session(Writing):
     """Reads and writes as one speaker. Safe to use from several threads."""
-
-    def __init__(self, engine: Engine, handle: Handle, reads: Reads) -> None:
-        super().__init__(engine, engine.mutex, handle.scope, reads)
-        self._engine, self._speaker = engine, handle
-
-    @property
-    def actor(self) -> str:
-        """Who speaks."""
-        return self._speaker.actor
-
-    @property
-    def origin(self) -> str:
-        """Where what it says comes from; stamped on every record."""
-        return self._speaker.origin
 
     def via(self, origin: str) -> Session:
         """
@@ -76,7 +54,10 @@ class Session(Reading):
         Raises:
             RankTooLow: the origin is not below this session's.
         """
-        return Session(self._engine, self._speaker.via(origin), self._reads)
+        lowered = Session(self._engine, self._speaker.via(origin), self._reads)
+        # What was recalled just before may be where it came from: lowering a voice does not make it forget.
+        lowered._recalled = self._recalled
+        return lowered
 
     # --- memories -----------------------------------------------------------------------------------------------------
 
@@ -138,7 +119,7 @@ class Session(Reading):
             except Refused as error:
                 if on_refusal == "fail":
                     raise
-                refused.append(_refusal(index, error))
+                refused.append(refusal_of(index, error))
         return self._write_requests("remember", requests, refused, skip=on_refusal == "skip")
 
     def supersede(
@@ -299,7 +280,7 @@ class Session(Reading):
                 except RankTooLow as error:
                     filed.append(error)
                     return [engine.deeds.request_erasure(handle, erasing, at, reason)]
-                return [_with_command(draft, command_id, key)]
+                return [with_command(draft, command_id, key)]
 
             batch = engine.append(plan)
             if batch is None:
@@ -340,15 +321,16 @@ class Session(Reading):
             if repeat is not None:
                 return self._recorded(repeat)
             ids = tuple(self._cited_id(i) for i in cited)
-            question = question_of(handle, action, asked, ids, engine.now(), engine.state.seq)
+            question = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
             verdict = engine.guard.decide(question)
             if dry_run or verdict.use in (Use.PLANNING, Use.ANSWER):
                 return decision_of(verdict, question, engine.files.store_id, None)
 
             def plan(at: Moment) -> list[Draft]:
                 # Decided again under the lock, after catching up: another process may have spent the confirmation.
-                now = question_of(handle, action, asked, ids, at.recorded_at, engine.state.seq)
-                return [decided_draft(engine.guard.decide(now), now, handle, at, command_id, key)]
+                now = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
+                said = engine.preparer.masked(action)
+                return [decided_draft(engine.guard.decide(now), handle, at, said, command_id, key)]
 
             batch = engine.append(plan)
             if batch is None:
@@ -362,177 +344,12 @@ class Session(Reading):
             recorded_decision(self._engine.state, record, None, self._engine.files.store_id), repeated=True
         )
 
-    # --- helpers ------------------------------------------------------------------------------------------------------
-
-    def _handle(self) -> Handle:
-        scopes = expand_reads(self._scope, self._reads, self._engine.state.register.scopes)
-        return msgspec.structs.replace(self._speaker, reads=tuple(scopes[1:]))
-
-    def _words(self, reason: str) -> str:
-        words = self._engine.preparer.words(reason, "reason", required=True)
-        return words or ""
-
-    def _full_id(self, id: str) -> str:  # noqa: A002
-        with self._engine.mutex:
-            self._engine.refresh()
-            return format_id(self._find(id, self._engine.state.seq).id)
-
     def _cited_id(self, cited: str) -> bytes:
         # Evidence that does not exist is judged, not raised: the guard says `not_found`.
         try:
             return self._find(cited, self._engine.state.seq).id
         except MunimentError:
             return bytes.fromhex(cited) if len(cited) == 32 else bytes(16)
-
-    def _request_of_item(self, item: Mapping[str, object], index: int, command_id: str | None) -> MemoryRequest:
-        fields = dict(item)
-        if "content" not in fields:
-            raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
-        unknown = sorted(set(fields) - _ITEM_FIELDS)
-        if unknown:
-            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown[0]}`")
-        if command_id is not None:
-            fields["command_id"] = f"{command_id}/{index}"
-        content = fields.pop("content")
-        # What a mapping holds was typed by nobody: the preparer checks every argument.
-        return self._request(cast("str", content), cast("MemoryFields", fields))
-
-    def _request(self, content: str, fields: MemoryFields) -> MemoryRequest:
-        request = self._engine.preparer.memory(self._handle(), content, recalled=self._recalled, **fields)
-        return self._signed(request)
-
-    def _signed(self, request: MemoryRequest) -> MemoryRequest:
-        """Return the request as the speaker vouches for it; only a user's session signs."""
-        return request
-
-    def _write_memory(self, verb: str, content: str, **fields: Unpack[MemoryFields]) -> Receipt:
-        try:
-            request = self._request(content, fields)
-        except Refused as error:
-            self._count_refusal(verb, error)
-            raise
-        return self._write_requests(verb, [(0, request)], [], skip=False)[0]
-
-    def _count_refusal(self, verb: str, error: Refused) -> None:
-        engine = self._engine
-
-        def plan(at: Moment) -> list[Draft]:
-            draft = engine.admission.refusal(self._speaker, verb, error, at)
-            return [] if draft is None else [draft]
-
-        engine.append(plan)
-
-    def _write_requests(
-        self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
-    ) -> BatchReceipt:
-        engine = self._engine
-        outcomes: list[Draft | Existing] = []
-        raised: list[Refused] = []
-        prepared = len(refused)
-
-        def plan(at: Moment) -> list[Draft]:
-            outcomes.clear()
-            raised.clear()
-            del refused[prepared:]
-            batch = Batch(at)
-            for index, request in requests:
-                try:
-                    outcome = engine.admission.admit_memory(request, at, batch)
-                except Refused as error:
-                    counted = engine.admission.refusal(request.handle, verb, error, at)
-                    if not skip:
-                        raised.append(error)
-                        return [] if counted is None else [counted]
-                    refused.append(_refusal(index, error))
-                    if counted is not None:
-                        batch.add(counted)
-                    continue
-                outcomes.append(outcome)
-                if isinstance(outcome, Draft):
-                    batch.add(outcome)
-            return batch.drafts
-
-        # Not under the mutex: threads that wait for the same fsync share a frame.
-        engine.append(plan)
-        if raised:
-            raise raised[0]
-        with engine.mutex:
-            return BatchReceipt([self._receipt_of(outcome) for outcome in outcomes], refused)
-
-    def _receipt_of(self, outcome: Draft | Existing) -> Receipt:
-        register = self._engine.state.register
-        memory = register.memories[outcome.id]
-        status = self._engine.state.standing(memory, valid_at=self._engine.now()).status
-        return Receipt(
-            id=format_id(memory.id),
-            seq=memory.seq,
-            recorded_at=to_datetime(memory.recorded_at),
-            hash=memory.hash.hex(),
-            status=status.value,
-            repeated=isinstance(outcome, Existing),
-        )
-
-    def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
-        check_command_id(command_id)
-        engine, handle = self._engine, self._speaker
-        with engine.mutex:
-            engine.refresh()
-            key = engine.values.payload_key(_encode(payload))
-            repeat = engine.admission.repeat_of_command(handle, command_id, key)
-            if repeat is not None:
-                return _command_receipt(repeat)
-            raised: list[Refused] = []
-
-            def plan(at: Moment) -> list[Draft]:
-                engine.admission.check_scope(handle.scope)
-                raised.clear()
-                try:
-                    return [_with_command(planned(at), command_id, key)]
-                except AlreadyDone:
-                    raise
-                except Refused as error:
-                    raised.append(error)
-                    counted = engine.admission.refusal(handle, verb, error, at)
-                    return [] if counted is None else [counted]
-
-            batch = engine.append(plan)
-            if raised:
-                raise raised[0]
-            if batch is None:
-                raise AssertionError("a deed wrote nothing")
-            return _event_receipt(batch.events[0])
-
-
-def _with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Draft:
-    if command_id is None:
-        return draft
-    envelope = msgspec.structs.replace(draft.envelope, command_id=command_id, payload_key=payload_key)
-    return msgspec.structs.replace(draft, envelope=envelope)
-
-
-def _event_receipt(event: Event) -> Receipt:
-    return Receipt(
-        id=format_id(event.header.id),
-        seq=event.seq,
-        recorded_at=to_datetime(event.recorded_at),
-        hash=event.hash.hex(),
-        status="done",
-    )
-
-
-def _command_receipt(command: Command) -> Receipt:
-    return Receipt(
-        id=format_id(command.id),
-        seq=command.seq,
-        recorded_at=to_datetime(command.recorded_at),
-        hash=command.hash.hex(),
-        status="done",
-        repeated=True,
-    )
-
-
-def _refusal(index: int, error: Refused) -> Refusal:
-    return Refusal(index=index, error=error.code, message=str(error), hint=error.hint)
 
 
 def use_named(use: str) -> Use:
@@ -550,8 +367,4 @@ def _cited(cited: object) -> str:
     return cited
 
 
-_ITEM_FIELDS = {
-    "content", "kind", "about", "value", "many", "provenance", "importance", "applies_when", "valid_from", "valid_to",
-    "source", "derived_from", "links", "metadata", "tags", "command_id",
-}  # fmt: skip
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

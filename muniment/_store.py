@@ -51,12 +51,14 @@ from muniment.gate import (
 from muniment.projections import Dense, Embedder, load_embedder, packaged_embedder
 from muniment.replay import fold, follow_erasures
 
-from ._answers import RebuildReport, Receipt, Verification
+from ._answers import Decision, RebuildReport, Receipt, Verification
+from ._auditing import Audit, audit_decision
 from ._engine import Engine, Options
 from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
 from ._exporting import export_scope
 from ._finding import find_id
 from ._importing import ImportOptions, ImportReport, import_file
+from ._keys import sign_replacement
 from ._leaving_out import leaves_of
 from ._operator import Operator
 from ._points import KnownAt, Point, known_seq
@@ -211,18 +213,22 @@ class Store:
 
     # --- principals ---------------------------------------------------------------------------------------------------
 
-    def enroll(self, principal: str, public_key: bytes, *, scopes: Sequence[str]) -> Receipt:
+    def enroll(self, principal: str, public_key: bytes, *, scopes: Sequence[str], recovery: bool = False) -> Receipt:
         """
         Let a key speak for a principal in some scopes and those below. Only the handle that created the store may.
+
+        A `recovery` key, to be kept away from every machine, signs nothing but the replacement of a lost one.
 
         Raises:
             EnrolDenied: this handle opened an existing store.
         """
         if not self._created:
             raise EnrolDenied(principal=principal, detail="this handle did not create the store")
-        return self.enroll_by(principal, public_key, scopes=scopes, by="creator")
+        return self.enroll_by(principal, public_key, scopes=scopes, by="creator", recovery=recovery)
 
-    def enroll_by(self, principal: str, public_key: bytes, *, scopes: Sequence[str], by: str) -> Receipt:
+    def enroll_by(
+        self, principal: str, public_key: bytes, *, scopes: Sequence[str], by: str, recovery: bool = False
+    ) -> Receipt:
         """Enroll on behalf of a person at a terminal; for `muniment enroll`, which has asked that person."""
         check_user(principal)
         check_public_key(public_key)
@@ -235,12 +241,33 @@ class Store:
         def plan(at: Moment) -> Draft:
             envelope = Enrolled(
                 scope=STORE_SCOPE, actor=principal, origin=by, rank=Rank.EXTERNAL, principal=principal,
-                key=bytes(public_key), scopes=checked, by=by,
+                key=bytes(public_key), scopes=checked, by=by, recovery=recovery,
             )  # fmt: skip
             return Draft(id=new_id(at.recorded_at), envelope=envelope)
 
         with self._engine.mutex:
             return _receipt(self._engine.append_one(plan))
+
+    def recover(
+        self,
+        principal: str,
+        *,
+        lost: bytes,
+        public_key: bytes,
+        signer: Signer,
+        scopes: Sequence[str] | None = None,
+    ) -> Receipt:
+        """
+        Put a new key in the place of one that was lost or stolen, signed by the principal's recovery key.
+
+        Everything that was confirmed before is void: whoever had the lost key may have signed it.
+
+        Raises:
+            SignatureInvalid: the signer is no recovery key of this principal, or the new key would gain scopes.
+            NotFound: the lost key does not speak for the principal.
+        """
+        signed = sign_replacement(self._engine, principal, signer, public_key, scopes=scopes, replaces=lost)
+        return Submitter(self._engine).submit(signed)
 
     def submit(self, signed: Signed | str) -> Receipt:
         """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""
@@ -321,7 +348,9 @@ class Store:
             decision = register.decisions.get(bytes.fromhex(to))
             if decision is None:
                 raise NotFound(id=to)
-            return decision.seq - 1, None, decision.decided_at
+            # Not the sequence number before it: a process's first decision shares its batch with the opening.
+            before = decision.at_seq
+            return before, None, max(decision.decided_at, register.recorded_at_seq(before))
         instant = parse_instant(to, end=True)
         return None, instant, instant
 
@@ -343,6 +372,23 @@ class Store:
             if sort == "memory":
                 return explain_memory(self._engine, register.memories[identity])
             return explain_decision(self._engine, register.decisions[identity], lambda: self.replay(to=full).source)
+
+    def audit(self, decision: str | Decision) -> Audit:
+        """
+        Return everything that bore on a recorded decision in one artefact, and what of it could not be shown.
+
+        Raises:
+            NotFound: no such decision; a dry run is none. BadArgument: several ids begin so.
+        """
+        wanted = decision.id if isinstance(decision, Decision) else decision
+        if wanted is None:
+            raise NotFound(id="a dry run")
+        with self._engine.mutex:
+            self._engine.refresh()
+            full = find_id(self._engine.state, wanted, ("decision",), None)[1]
+            record = self._engine.state.register.decisions[bytes.fromhex(full)]
+            explained = explain_decision(self._engine, record, lambda: self.replay(to=full).source)
+            return audit_decision(self._engine, record, explained)
 
     def export(self, scope: str, file: IO[str]) -> int:
         """

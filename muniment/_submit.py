@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
+
 from muniment.events import (
     STORE_SCOPE,
     ActionBody,
@@ -38,6 +40,8 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import (
+    RECOVERY,
+    Batch,
     Confirm,
     Enroll,
     Handle,
@@ -57,6 +61,7 @@ from muniment.projections import FAR_FUTURE, LATEST
 
 from ._answers import Receipt
 from ._engine import Engine
+from ._keys import check_replacing
 
 Parts = tuple[Envelope, Body]
 
@@ -77,6 +82,9 @@ class Submitter:
         """
         engine = self._engine
         statement = verify(signed)
+        engine.preparer.check_signed(
+            getattr(statement, "action", None), getattr(statement, "reason", None), getattr(statement, "edit", None)
+        )
         key = engine.values.payload_key(signed.statement)
         with engine.mutex:
             engine.refresh()
@@ -116,10 +124,11 @@ class Submitter:
             )
         if scope != STORE_SCOPE and not any(covers(outer, scope) for outer in enrolment.scopes):
             raise SignatureInvalid(detail=f"`{statement.principal}` may not speak for scope `{scope}`")
-        if isinstance(statement, Enroll) and (
-            statement.by != statement.principal or not set(statement.scopes) <= set(enrolment.scopes)
-        ):
-            raise SignatureInvalid(detail="a key can only be replaced by one with no more scopes")
+        if isinstance(statement, Enroll):
+            check_replacing(engine.state.register, statement, enrolment)
+        elif enrolment.recovery:
+            # It lies somewhere for years; found, it must not be able to allow anything by itself.
+            raise SignatureInvalid(detail="a recovery key signs nothing but the replacement of another key")
         if scope != STORE_SCOPE and not isinstance(statement, Lift):
             engine.admission.check_scope(scope)
         return Handle(
@@ -141,6 +150,7 @@ class Submitter:
         drafts = [Draft(id=new_id(at.recorded_at), envelope=envelope, body=body, slot=self._slot(statement))]
         if isinstance(statement, Review):
             drafts += self._granted(statement, handle, at)
+            drafts += self._edited(statement, signed, handle, at)
         return drafts
 
     def _slot(self, statement: Statement) -> int | None:
@@ -198,6 +208,8 @@ class Submitter:
         if request is not None and request.scope == statement.scope:
             if request.decided_seq < FAR_FUTURE:
                 raise AlreadyDone(id=statement.id, status="reviewed")
+            if statement.edit is not None:
+                raise BadArgument(argument="edit", detail="a request to erase has no text")
             return _make(Reviewed, common, target=identity, approve=statement.approve), _words(statement.reason, signed)
         memory = state.register.memories.get(identity)
         if memory is None or memory.scope != statement.scope:
@@ -220,6 +232,19 @@ class Submitter:
             self._engine.deeds.forget(handle, erasing, at, scope=handle.scope, reason=statement.reason, cascade=True)
         ]
 
+    def _edited(self, statement: Review, signed: Signed, handle: Handle, at: Moment) -> list[Draft]:
+        # What a person changed is the person's own statement: a record that supersedes, never the author's raised.
+        engine = self._engine
+        memory = engine.state.register.memories.get(parse_id(statement.id))
+        if statement.edit is None or memory is None:
+            return []
+        request = engine.preparer.memory(
+            handle, statement.edit, kind=memory.envelope.kind, supersedes=statement.id, reason=statement.reason
+        )
+        body = msgspec.structs.replace(request.body, signed=format_signed(signed).encode())
+        outcome = engine.admission.admit_memory(msgspec.structs.replace(request, body=body), at, Batch(at))
+        return [outcome] if isinstance(outcome, Draft) else []
+
     def _lift(self, statement: Lift, signed: Signed, common: Mapping[str, object]) -> Parts:
         identity = parse_id(statement.id)
         state = self._engine.state
@@ -237,9 +262,13 @@ class Submitter:
     def _enroll(self, statement: Enroll, signed: Signed, common: Mapping[str, object]) -> Parts:
         key = bytes.fromhex(statement.public_key)
         check_public_key(key)
+        replaced = signed.public_key if statement.replaces is None else bytes.fromhex(statement.replaces)
+        signer = self._engine.state.register.enrolment(statement.principal, signed.public_key, LATEST)
         envelope = _make(
-            Enrolled, common, key=key, scopes=statement.scopes, by=statement.by, replaces=signed.public_key
-        )
+            Enrolled, common, key=key, scopes=statement.scopes, replaces=replaced,
+            by=statement.by if statement.replaces is None else RECOVERY,
+            recovery=statement.replaces is None and signer is not None and signer.recovery,
+        )  # fmt: skip
         return envelope, _words(None, signed)
 
 

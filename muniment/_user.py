@@ -48,19 +48,20 @@ from muniment.gate import (
     format_action,
     format_signed,
     new_nonce,
-    parse_action,
     sign,
     words_draft,
 )
 from muniment.projections import LATEST, Memory
 
 from ._answers import ErasureReceipt, Receipt, Record
-from ._deciding import ConfirmationRequest, parse_request
+from ._deciding import ConfirmationRequest
 from ._durations import parse_duration
 from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt
+from ._keys import sign_replacement
 from ._reading import Reads
 from ._session import Session
+from ._signing import sign_request
 from ._submit import Submitter
 
 
@@ -113,7 +114,7 @@ class UserSession(Session):
         now = self._engine.now()
         return self._say(
             Confirm(
-                **self._common(now), scope=self.scope, agent=agent, action=action, uses=uses,
+                **self._common(), scope=self.scope, agent=agent, action=action, uses=uses,
                 expires_at=now + parse_duration(expires_in),
             )
         )  # fmt: skip
@@ -129,18 +130,15 @@ class UserSession(Session):
         self, request: str | ConfirmationRequest, *, uses: int | None = 1, expires_in: str | timedelta = "1h"
     ) -> Signed:
         """Return the signed confirmation that a request asks for, without submitting it."""
-        asked = parse_request(request) if isinstance(request, str) else request
-        now = self._engine.now()
-        statement = Confirm(
-            store=asked.store, principal=self._principal(), signed_at=now, nonce=asked.nonce, scope=asked.scope,
-            agent=asked.agent, action=parse_action(asked.action), uses=uses,
-            expires_at=now + parse_duration(expires_in),
+        return sign_request(
+            request, principal=self._principal(), signer=self._require_signer(), uses=uses, expires_in=expires_in,
+            now=self._engine.options.clock(),
         )  # fmt: skip
-        return sign(statement, self._require_signer())
 
     def prohibit(self, action: Action, *, reason: str) -> Receipt:
         """Veto an action in this scope and below, whoever confirms it. `Pattern` in it matches more than literally."""
         words = self._words(reason)
+        self._engine.preparer.check_signed(action)
         if self._signer is not None:
             return self._say(Prohibit(**self._common(), scope=self.scope, action=action, reason=words))
         body = ActionBody(action=format_action(action), reason=words)
@@ -171,13 +169,29 @@ class UserSession(Session):
         """Sign that a prohibition no longer holds."""
         return self._say(Unprohibit(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
 
-    def review(self, id: str, *, approve: bool, reason: str) -> Receipt:  # noqa: A002
-        """Sign a verdict on what is pending, disputed or asked to be erased. Approval never raises a rank."""
-        return self._say(Review(**self._common(), scope=self.scope, id=id, approve=approve, reason=self._words(reason)))
+    def review(self, id: str, *, approve: bool, reason: str, edit: str | None = None) -> Receipt:  # noqa: A002
+        """
+        Sign a verdict on what is pending, disputed or asked to be erased. Approval never raises a rank.
+
+        With `edit` what was proposed is approved as history, and superseded by that text, which is the user's own.
+        """
+        statement = Review(
+            **self._common(), scope=self.scope, id=id, approve=approve, reason=self._words(reason), edit=edit
+        )
+        return self._say(statement)
 
     def lift(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
         """Sign that a forgotten value may be stated again; `id` is the erasure receipt's. Nothing comes back."""
         return self._say(Lift(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
+
+    def rotate(self, public_key: bytes, *, scopes: Sequence[str] | None = None) -> Receipt:
+        """
+        Sign that another key speaks for this principal from now on in place of this session's, for no more scopes.
+
+        What the old key confirmed stays confirmed; a key that was stolen is replaced by `store.recover`.
+        """
+        signed = sign_replacement(self._engine, self._principal(), self._require_signer(), public_key, scopes=scopes)
+        return Submitter(self._engine).submit(signed)
 
     def pending(self) -> list[Record]:
         """Return what waits for a person: pending and disputed memories."""
@@ -287,11 +301,12 @@ class UserSession(Session):
             raise SignatureInvalid(detail="this session speaks for no principal")
         return self._speaker.principal
 
-    def _common(self, now: int | None = None) -> _Said:
+    def _common(self) -> _Said:
         return {
             "store": self._engine.files.store_id.hex(),
             "principal": self._principal(),
-            "signed_at": self._engine.now() if now is None else now,
+            # The wall clock as it is: a confirmation fails where the clock stands before its signing.
+            "signed_at": self._engine.options.clock(),
             "nonce": new_nonce(),
         }
 
@@ -314,7 +329,7 @@ def check_principal(engine: Engine, principal: str, scope: str, signer: Signer) 
         ScopeDenied: it is not enrolled for that principal, or not for that scope.
     """
     enrolment = engine.state.register.enrolment(principal, bytes(signer.public_key), LATEST)
-    if enrolment is None or not any(covers(outer, scope) for outer in enrolment.scopes):
+    if enrolment is None or enrolment.recovery or not any(covers(outer, scope) for outer in enrolment.scopes):
         raise ScopeDenied(who=principal, scope=scope, hint="enroll the key for this scope: `muniment enroll`")
 
 

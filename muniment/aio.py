@@ -109,6 +109,7 @@ class AsyncUserSession(_Mirror[UserSession]):
     unprohibit = _mirror(UserSession.unprohibit)
     review = _mirror(UserSession.review)
     lift = _mirror(UserSession.lift)
+    rotate = _mirror(UserSession.rotate)
     pending = _mirror(UserSession.pending)
     forget_value = _mirror(UserSession.forget_value)
     forget_scope = _mirror(UserSession.forget_scope)
@@ -178,7 +179,9 @@ class AsyncStore(_Mirror[Store]):
     """A store whose methods are awaited; see `Store`."""
 
     enroll = _mirror(Store.enroll)
+    recover = _mirror(Store.recover)
     submit = _mirror(Store.submit)
+    audit = _mirror(Store.audit)
     verify = _mirror(Store.verify)
     checkpoint = _mirror(Store.checkpoint)
     prove = _mirror(Store.prove)

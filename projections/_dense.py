@@ -53,6 +53,7 @@ class Dense:
         self._file: VectorFile | None = None
         self._kept: dict[bytes, NDArray[np.float32]] = {}
         self._unsaved: list[tuple[bytes, int, NDArray[np.float32]]] = []
+        self._beside = False
         self.problem: MunimentError | None = None
 
     def query_vector(self, query: str, scopes: Sequence[str]) -> NDArray[np.float32] | None:
@@ -61,6 +62,8 @@ class Dense:
 
         The caller does not hold the mutex.
         """
+        if self.loading:
+            return None
         embedder = self._loaded()
         if embedder is None:
             return None
@@ -70,6 +73,25 @@ class Dense:
             return None
         self._embed(embedder, missing, None)
         return embedder.embed_query(query)
+
+    @property
+    def loading(self) -> bool:
+        """Tell whether the model is being loaded beside, so that words answer alone instead of waiting for it."""
+        return self._beside and self._embedder is None and self.problem is None
+
+    def load_beside(self) -> threading.Thread:
+        """Load the model in a thread of its own, and return it; until it ends no question waits for the model."""
+        self._beside = self._load is not None
+        thread = threading.Thread(target=self._load_now, name="muniment-model")
+        thread.start()
+        return thread
+
+    def _load_now(self) -> None:
+        try:
+            self._loaded()
+        finally:
+            # Whatever happened, the next question asks for the model itself, and learns why there is none.
+            self._beside = False
 
     def embed_all(self, progress: Progress | None = None) -> int:
         """Make every missing vector, and return how many were made. The caller does not hold the mutex."""

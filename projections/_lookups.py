@@ -339,9 +339,10 @@ class Timeline(Sequence[EventRow]):
     def _last_saved(self, column: str, most: int) -> EventRow | None:
         if not self.table.saved:
             return None
-        live = self.table.live_numbers()
-        low = int(np.searchsorted(self.table.array(column)[live], most, side="right"))
-        return self.table.at(int(live[low - 1])) if low else None
+        low = int(np.searchsorted(self.table.array(column), most, side="right"))
+        while low and self.table.is_closed(low - 1):
+            low -= 1
+        return self.table.at(low - 1) if low else None
 
 
 class Commands:

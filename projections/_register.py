@@ -288,7 +288,15 @@ class Register(Kept):
             if envelope.replaces == enrolment.key and enrolment.principal == envelope.principal:
                 enrolment.replaced_seq = min(enrolment.replaced_seq, event.seq)
         self.enrolments.append(
-            Enrolment(event.header.id, event.seq, envelope.principal or "", envelope.key, envelope.scopes, envelope.by)
+            Enrolment(
+                id=event.header.id,
+                seq=event.seq,
+                principal=envelope.principal or "",
+                key=envelope.key,
+                scopes=envelope.scopes,
+                by=envelope.by,
+                recovery=envelope.recovery,
+            )
         )
 
     def _quarantined(self, event: Event, envelope: Quarantined) -> None:

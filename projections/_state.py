@@ -197,6 +197,7 @@ class Enrolment(msgspec.Struct, array_like=True):
     scopes: tuple[str, ...]
     by: str
     replaced_seq: int = FAR_FUTURE
+    recovery: bool = False
 
 
 class Request(msgspec.Struct, array_like=True):

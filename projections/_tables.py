@@ -101,7 +101,7 @@ class Table(Generic[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         for number in range(self.saved):
-            if not self._is_closed(number):
+            if not self.is_closed(number):
                 yield self.at(number, keep=False)
         yield from self.fresh
 
@@ -150,7 +150,7 @@ class Table(Generic[Record]):
             if high - low == 8:
                 high = int(keys.searchsorted(wanted, side="right"))
         found = numbers[low:high].tolist()
-        return [number for number in found if not self._is_closed(number)] if self._scopes.closed else found
+        return [number for number in found if not self.is_closed(number)] if self._scopes.closed else found
 
     def find(self, index: str, key: int) -> list[Record]:
         """Return the base's records under a key, in order."""
@@ -260,7 +260,8 @@ class Table(Generic[Record]):
             return np.ones(self.saved, np.bool_)
         return ~np.isin(self.array("scope"), list(self._scopes.closed))
 
-    def _is_closed(self, number: int) -> bool:
+    def is_closed(self, number: int) -> bool:
+        """Tell whether a record of the base belongs to a scope that was forgotten as a whole."""
         return bool(self._scopes.closed) and int(self.array("scope")[number]) in self._scopes.closed
 
 

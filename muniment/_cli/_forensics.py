@@ -68,10 +68,11 @@ def _emit_differences(settings: Settings, factual: PastStore, counterfactual: Pa
 
 @click.command()
 @click.argument("id")
+@click.option("--audit", is_flag=True, help="All that bore on a decision, as one JSON object.")
 @_report
 @common
 @click.pass_obj
-def explain(settings: Settings, id: str, report: str | None) -> None:  # noqa: A002
+def explain(settings: Settings, id: str, audit: bool, report: str | None) -> None:  # noqa: A002
     """Tell a memory's life, or decide a decision again on the state just before it.
 
     \b
@@ -80,6 +81,11 @@ def explain(settings: Settings, id: str, report: str | None) -> None:  # noqa: A
       muniment explain 0661 --report memory.html --store memory
     """
     with settings.open(read_only=True) as store:
+        if audit and report is not None:
+            raise click.UsageError("--audit or --report, not both")
+        if audit:
+            emit_json(store.audit(id))
+            return
         found = store.explain(id)
         if report is not None:
             write_report(report, explanation_page(store, found))

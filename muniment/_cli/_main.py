@@ -13,7 +13,7 @@ import click
 from muniment._version import VERSION
 from muniment.events import BadArgument, InvalidInput, MunimentError, Unavailable
 
-from . import _asking, _evidence, _feeding, _forensics, _querying, _remembering, _signing, _upkeep
+from . import _asking, _evidence, _feeding, _forensics, _querying, _remembering, _serving, _signing, _upkeep
 from ._output import emit_json, printable, talk
 from ._settings import Settings, common, from_environment
 
@@ -50,7 +50,7 @@ class MunimentGroup(click.Group):
         try:
             found: object = super().main(args, prog_name, complete_var, False, **extra)
         except MunimentError as error:
-            return _report(error, as_json=as_json)
+            return report(error, as_json=as_json)
         except click.Abort:
             talk("stopped")
             return COULD_NOT_RUN
@@ -66,15 +66,18 @@ class MunimentGroup(click.Group):
             if as_json:
                 emit_json({"error": "unavailable", "message": str(error), "hint": ""})
             return COULD_NOT_RUN
-        except Exception:
-            # Python would exit with 1, which says that something was found.
-            traceback.print_exc()
-            return COULD_NOT_RUN
+        except Exception as error:
+            return report(error)
         # Commands return nothing; what arrives here is the code of `context.exit`.
         return found if isinstance(found, int) else DONE
 
 
-def _report(error: MunimentError, *, as_json: bool) -> int:
+def report(error: Exception, *, as_json: bool = False) -> int:
+    """Say what went wrong, and return the exit code for it."""
+    if not isinstance(error, MunimentError):
+        # Python would exit with 1, which says that something was found.
+        traceback.print_exception(error)
+        return COULD_NOT_RUN
     talk(f"error: {printable(str(error))} [{error.code}]")
     if error.hint:
         talk(f"hint: {printable(error.hint)}")
@@ -101,7 +104,7 @@ def cli(context: click.Context) -> None:
     from_environment(context.ensure_object(Settings))
 
 
-for _group in (_remembering, _asking, _signing, _forensics, _querying, _evidence, _feeding, _upkeep):
+for _group in (_remembering, _asking, _signing, _forensics, _querying, _evidence, _feeding, _upkeep, _serving):
     for _command in _group.COMMANDS:
         cli.add_command(_command)
 

@@ -12,7 +12,7 @@ from muniment._answers import ErasureReceipt
 from muniment._session import Session
 from muniment._store import open_store
 from muniment._user import UserSession
-from muniment.events import Kind, LinkType, Provenance, RankTooLow
+from muniment.events import BadText, Kind, LinkType, Provenance, RankTooLow
 from muniment.gate import Value
 
 from ._actions import parse_json
@@ -237,8 +237,11 @@ def _emit_erasure(settings: Settings, receipt: ErasureReceipt) -> None:
 def _text(given: str) -> str:
     if given != "-":
         return given
-    # Only the line break that `echo` adds is not the text's own.
-    return sys.stdin.read().removesuffix("\n")
+    # Bytes, since text mode would make every line break one of ours; only the one that `echo` adds is not the text's.
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise BadText(what="content", detail="it is not UTF-8") from error
 
 
 def _memory_fields(session: Session, given: Mapping[str, object]) -> MemoryFields:

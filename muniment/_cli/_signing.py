@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import click
 
+from muniment._answers import Record
 from muniment._deciding import parse_request
 from muniment._durations import parse_duration
+from muniment._session import Session
 from muniment._store import Store
 from muniment._user import UserSession
 from muniment.events import BadArgument, EnrolDenied, SignatureInvalid, covers, parse_scope, wall_clock
@@ -21,6 +24,7 @@ from muniment.gate import (
     new_nonce,
     parse_action,
     sign,
+    visible,
 )
 
 from ._actions import constraint_options, given_action, like_option
@@ -59,10 +63,11 @@ def keygen(settings: Settings, path: str, passphrase_prompt: bool) -> None:
 @click.option("--public-key", metavar="HEX", help="The public half, as keygen prints it.")
 @click.option("--key", metavar="FILE", help="The key file itself, instead.")
 @click.option("--for", "scopes", metavar="S", multiple=True, help="A scope the user speaks for, and all below it.")
+@click.option("--recovery", is_flag=True, help="Only to replace a lost key of this user; it signs nothing else.")
 @common
 @click.pass_obj
 def enroll(
-    settings: Settings, principal: str, public_key: str | None, key: str | None, scopes: tuple[str, ...]
+    settings: Settings, principal: str, public_key: str | None, key: str | None, scopes: tuple[str, ...], recovery: bool
 ) -> None:
     """Let a key speak for a user in some scopes. Only on a terminal: it asks the person who sits there.
 
@@ -84,7 +89,7 @@ def enroll(
     if typed.strip() != principal:
         raise EnrolDenied(principal=principal, detail="another name was typed")
     with settings.open() as store:
-        receipt = store.enroll_by(principal, public, scopes=wanted, by="terminal")
+        receipt = store.enroll_by(principal, public, scopes=wanted, by="terminal", recovery=recovery)
     emit_receipt(receipt, as_json=settings.json)
 
 
@@ -133,7 +138,7 @@ def confirm(
         with settings.open(read_only=True) as store:
             now = max(wall_clock(), store.head.recorded_at)
             statement = Confirm(
-                store=store.id, principal=principal, signed_at=now, nonce=new_nonce(),
+                store=store.id, principal=principal, signed_at=wall_clock(), nonce=new_nonce(),
                 scope=parse_scope(settings.need_scope()), agent=agent, action=given_action(context, action or ""),
                 uses=count, expires_at=now + seconds,
             )  # fmt: skip
@@ -234,13 +239,14 @@ def unprohibit(settings: Settings, id: str, reason: str, key: str | None, princi
 @click.command()
 @click.argument("id", required=False)
 @click.option("--approve/--reject", default=None, help="The verdict.")
+@click.option("--edit", metavar="TEXT", help="Approve with this text in its place, as the user's own.")
 @click.option("--reason", metavar="TEXT", help="Why.")
 @signed
 @scoped
 @click.pass_obj
 def review(
-    settings: Settings, id: str | None, approve: bool | None, reason: str | None, key: str | None,  # noqa: A002
-    principal: str | None,
+    settings: Settings, id: str | None, approve: bool | None, edit: str | None, reason: str | None,  # noqa: A002
+    key: str | None, principal: str | None,
 ) -> None:  # fmt: skip
     """List what waits for a person, or sign a verdict on it.
 
@@ -251,11 +257,13 @@ def review(
     if id is None:
         _list_waiting(settings)
         return
+    if edit is not None and approve is None:
+        approve = True
     if approve is None or reason is None:
         raise click.UsageError("a verdict needs --approve or --reject, and --reason TEXT")
     with settings.as_user(key, principal) as (store, user):
         full = _full(store, user, id, "memory", "request")
-        emit_receipt(user.review(full, approve=approve, reason=reason), as_json=settings.json)
+        emit_receipt(user.review(full, approve=approve, reason=reason, edit=edit), as_json=settings.json)
 
 
 def _list_waiting(settings: Settings) -> None:
@@ -263,11 +271,25 @@ def _list_waiting(settings: Settings) -> None:
         session = store.session(scope=settings.need_scope(), actor=CLI_ACTOR)
         rows: list[dict[str, object]] = []
         for record in session.list(status=("pending", "disputed")):
-            rows.append({"waits": record.status, **record.to_dict()})
+            rows.append({"waits": record.status, **record.to_dict(), **_would_change(session, record)})
         for request in store.operator().requests():
             if request["scope"] == session.scope:
-                rows.append({"waits": "request", **request})
-        emit_rows(rows, ("waits", "id", "origin", "by", "content", "targets"), as_json=settings.json)
+                rows.append({"waits": "request", **request, **_would_erase(session, request)})
+        emit_rows(rows, ("waits", "id", "origin", "by", "content", "now", "targets"), as_json=settings.json)
+
+
+def _would_change(session: Session, record: Record) -> dict[str, object]:
+    """Return what is shown beside a proposal: its text with nothing left unseen, and what it would replace."""
+    now = [] if record.about is None else [belief.content for belief in session.beliefs(about=record.about)]
+    if record.supersedes is not None:
+        now.append(session.get(record.supersedes).content)
+    said = [visible(text) for text in dict.fromkeys(now) if text is not None]
+    return {"shown": visible(record.content or ""), "by": record.actor, "now": said}
+
+
+def _would_erase(session: Session, request: Mapping[str, object]) -> dict[str, object]:
+    targets = [session.get(identity) for identity in cast("list[str]", request["targets"])]
+    return {"shown": [visible(target.content or "") for target in targets]}
 
 
 @click.command()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muniment.events._errors import BadArgument
 from muniment.gate._actions import Action, Argument, Free, Json, OneOf, PathPrefix, Pattern, Range
-from muniment.gate._matching import matches_confirmation, matches_prohibition, matches_wildcards
+from muniment.gate._matching import matches_confirmation, matches_prohibition, matches_wildcards, needle, texts_of
 
 from .test_actions import literals, names
 
@@ -276,3 +276,31 @@ def test_wildcards_agree_with_a_slow_matcher(pattern: str, text: str) -> None:
 
 def test_a_hostile_pattern_costs_no_more_than_its_length() -> None:
     assert not matches_wildcards("*a" * 80, "a" * 79 + "b" * 1000)
+
+
+# --- what the index leans on ------------------------------------------------------------------------------------------
+
+_words = st.sampled_from(["a@x.org", "B <b@x.org>", "b@x.org, c@x.org", "5", "/srv", "Prod", "prod", "x"])
+_values = st.recursive(
+    _words | st.integers(0, 6) | st.booleans() | literals,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_words, inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["x", "y"]), _words | literals), st.dictionaries(st.sampled_from("xXy"), _values)
+)
+def test_what_is_vetoed_holds_the_prohibitions_needle(wanted: dict[str, Json], given_args: dict[str, Json]) -> None:
+    prohibited, taken = Action("a", wanted), Action("a", given_args)
+
+    if matches_prohibition(prohibited, taken):
+        assert needle(prohibited) is None or needle(prohibited) in texts_of(taken)
+
+
+@given(_words, _values)
+def test_a_value_that_holds_a_prohibited_word_holds_the_needle(word: str, value: Json) -> None:
+    prohibited, taken = Action("a", {"x": word}), Action("a", {"x": [value, {"k": word}, word.upper()]})
+
+    assert matches_prohibition(prohibited, taken)
+    assert needle(prohibited) is None or needle(prohibited) in texts_of(taken)

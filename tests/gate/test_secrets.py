@@ -230,3 +230,11 @@ def test_finding_is_in_order_and_without_overlaps(text: str) -> None:
     hits = SCANNER.find(text)
     assert all(0 <= hit.start < hit.end <= len(text) for hit in hits)
     assert all(one.end <= other.start for one, other in itertools.pairwise(hits))
+
+
+def test_a_password_in_a_url_may_hold_the_sign_that_ends_it() -> None:
+    text = "postgresql://admin:p@ss" + "w0rd@prod-db.internal:5432/users"
+
+    assert mask(text, SCANNER.find(text)) == "postgresql://admin:[secret: url-password]@prod-db.internal:5432/users"
+    pair = "redis://u:" + some(8) + "@h,redis://v:" + some(9) + "@i"
+    assert mask(pair, SCANNER.find(pair)) == "redis://u:[secret: url-password]@h,redis://v:[secret: url-password]@i"

@@ -68,7 +68,7 @@ def one_of_each() -> list[Statement]:
         Unprohibit(id="p1", signed_at=NOON, **tail()),
         Revoke(id="c1", signed_at=NOON, **tail()),
         Review(id="r1", approve=True, edit=None, signed_at=NOON, **tail()),
-        Review(id="r1", approve=False, edit="new text", signed_at=NOON, **tail()),
+        Review(id="r1", approve=True, edit="new text", signed_at=NOON, **tail()),
         Lift(id="t1", signed_at=NOON, **tail()),
         Enroll(store="s1", principal="user:ann", public_key="ab" * 32, scopes=("acme", "user/ann"), by="creator",
                signed_at=NOON, nonce=NONCE),

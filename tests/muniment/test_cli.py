@@ -98,9 +98,9 @@ def test_every_field_of_a_memory_can_be_given(shell: Shell) -> None:
 
 
 def test_a_text_may_come_from_standard_input(shell: Shell) -> None:
-    shell.run("remember", "-", stdin="two\nlines\n")
+    shell.run("remember", "-", stdin="two\r\nlines\n")
 
-    assert ["two\nlines"] == [row["content"] for row in shell.rows("list")]
+    assert ["two\r\nlines"] == [row["content"] for row in shell.rows("list")]
 
 
 def test_people_get_the_id_alone_on_standard_output(shell: Shell) -> None:

@@ -40,7 +40,8 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
 }
 _WRITING_VERBS = {
     "init", "remember", "supersede", "retire", "keygen", "enroll", "confirm", "submit", "revoke", "unprohibit", "lift",
-    "quarantine", "release", "checkpoint", "import", "demo", "mcp", "accept-rollback",
+    "quarantine", "release", "checkpoint", "import", "demo", "mcp", "hook", "install",
+    "accept-rollback",
 }  # fmt: skip
 
 

@@ -1,0 +1,222 @@
+"""The writing half of a session: requests through admission, deeds through the door, and their receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Unpack, cast
+
+import msgspec
+
+from muniment.events import (
+    AlreadyDone,
+    BadArgument,
+    Draft,
+    Event,
+    Moment,
+    Refused,
+    format_id,
+    to_datetime,
+)
+from muniment.gate import (
+    Batch,
+    Existing,
+    Handle,
+    MemoryFields,
+    MemoryRequest,
+    check_command_id,
+)
+from muniment.projections import Command
+
+from ._answers import BatchReceipt, Receipt, Refusal
+from ._engine import Engine
+from ._reading import Reading, Reads, expand_reads
+
+Planned = Callable[[Moment], Draft]
+
+
+class Writing(Reading):
+    """Writes as one speaker in one scope; what a session is made of."""
+
+    def __init__(self, engine: Engine, handle: Handle, reads: Reads) -> None:
+        super().__init__(engine, engine.mutex, handle.scope, reads)
+        self._engine, self._speaker = engine, handle
+
+    @property
+    def actor(self) -> str:
+        """Who speaks."""
+        return self._speaker.actor
+
+    @property
+    def origin(self) -> str:
+        """Where what it says comes from; stamped on every record."""
+        return self._speaker.origin
+
+    def _handle(self) -> Handle:
+        scopes = expand_reads(self._scope, self._reads, self._engine.state.register.scopes)
+        return msgspec.structs.replace(self._speaker, reads=tuple(scopes[1:]))
+
+    def _words(self, reason: str) -> str:
+        words = self._engine.preparer.words(reason, "reason", required=True)
+        return words or ""
+
+    def _full_id(self, id: str) -> str:  # noqa: A002
+        with self._engine.mutex:
+            self._engine.refresh()
+            return format_id(self._find(id, self._engine.state.seq).id)
+
+    def _request_of_item(self, item: Mapping[str, object], index: int, command_id: str | None) -> MemoryRequest:
+        fields = dict(item)
+        if "content" not in fields:
+            raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
+        unknown = sorted(set(fields) - _ITEM_FIELDS)
+        if unknown:
+            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown[0]}`")
+        if command_id is not None:
+            fields["command_id"] = f"{command_id}/{index}"
+        content = fields.pop("content")
+        # What a mapping holds was typed by nobody: the preparer checks every argument.
+        return self._request(cast("str", content), cast("MemoryFields", fields))
+
+    def _request(self, content: str, fields: MemoryFields) -> MemoryRequest:
+        request = self._engine.preparer.memory(self._handle(), content, recalled=self._recalled, **fields)
+        return self._signed(request)
+
+    def _signed(self, request: MemoryRequest) -> MemoryRequest:
+        """Return the request as the speaker vouches for it; only a user's session signs."""
+        return request
+
+    def _write_memory(self, verb: str, content: str, **fields: Unpack[MemoryFields]) -> Receipt:
+        try:
+            request = self._request(content, fields)
+        except Refused as error:
+            self._count_refusal(verb, error)
+            raise
+        return self._write_requests(verb, [(0, request)], [], skip=False)[0]
+
+    def _count_refusal(self, verb: str, error: Refused) -> None:
+        engine = self._engine
+
+        def plan(at: Moment) -> list[Draft]:
+            draft = engine.admission.refusal(self._speaker, verb, error, at)
+            return [] if draft is None else [draft]
+
+        engine.append(plan)
+
+    def _write_requests(
+        self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
+    ) -> BatchReceipt:
+        engine = self._engine
+        outcomes: list[Draft | Existing] = []
+        raised: list[Refused] = []
+        prepared = len(refused)
+
+        def plan(at: Moment) -> list[Draft]:
+            outcomes.clear()
+            raised.clear()
+            del refused[prepared:]
+            batch = Batch(at)
+            for index, request in requests:
+                try:
+                    outcome = engine.admission.admit_memory(request, at, batch)
+                except Refused as error:
+                    counted = engine.admission.refusal(request.handle, verb, error, at)
+                    if not skip:
+                        raised.append(error)
+                        return [] if counted is None else [counted]
+                    refused.append(refusal_of(index, error))
+                    if counted is not None:
+                        batch.add(counted)
+                    continue
+                outcomes.append(outcome)
+                if isinstance(outcome, Draft):
+                    batch.add(outcome)
+            return batch.drafts
+
+        # Not under the mutex: threads that wait for the same fsync share a frame.
+        engine.append(plan)
+        if raised:
+            raise raised[0]
+        with engine.mutex:
+            return BatchReceipt([self._receipt_of(outcome) for outcome in outcomes], refused)
+
+    def _receipt_of(self, outcome: Draft | Existing) -> Receipt:
+        register = self._engine.state.register
+        memory = register.memories[outcome.id]
+        status = self._engine.state.standing(memory, valid_at=self._engine.now()).status
+        return Receipt(
+            id=format_id(memory.id),
+            seq=memory.seq,
+            recorded_at=to_datetime(memory.recorded_at),
+            hash=memory.hash.hex(),
+            status=status.value,
+            repeated=isinstance(outcome, Existing),
+        )
+
+    def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
+        check_command_id(command_id)
+        engine, handle = self._engine, self._speaker
+        with engine.mutex:
+            engine.refresh()
+            key = engine.values.payload_key(_encode(payload))
+            repeat = engine.admission.repeat_of_command(handle, command_id, key)
+            if repeat is not None:
+                return command_receipt(repeat)
+            raised: list[Refused] = []
+
+            def plan(at: Moment) -> list[Draft]:
+                engine.admission.check_scope(handle.scope)
+                raised.clear()
+                try:
+                    return [with_command(planned(at), command_id, key)]
+                except AlreadyDone:
+                    raise
+                except Refused as error:
+                    raised.append(error)
+                    counted = engine.admission.refusal(handle, verb, error, at)
+                    return [] if counted is None else [counted]
+
+            batch = engine.append(plan)
+            if raised:
+                raise raised[0]
+            if batch is None:
+                raise AssertionError("a deed wrote nothing")
+            return event_receipt(batch.events[0])
+
+
+def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Draft:
+    if command_id is None:
+        return draft
+    envelope = msgspec.structs.replace(draft.envelope, command_id=command_id, payload_key=payload_key)
+    return msgspec.structs.replace(draft, envelope=envelope)
+
+
+def event_receipt(event: Event) -> Receipt:
+    return Receipt(
+        id=format_id(event.header.id),
+        seq=event.seq,
+        recorded_at=to_datetime(event.recorded_at),
+        hash=event.hash.hex(),
+        status="done",
+    )
+
+
+def command_receipt(command: Command) -> Receipt:
+    return Receipt(
+        id=format_id(command.id),
+        seq=command.seq,
+        recorded_at=to_datetime(command.recorded_at),
+        hash=command.hash.hex(),
+        status="done",
+        repeated=True,
+    )
+
+
+def refusal_of(index: int, error: Refused) -> Refusal:
+    return Refusal(index=index, error=error.code, message=str(error), hint=error.hint)
+
+
+_ITEM_FIELDS = {
+    "content", "kind", "about", "value", "many", "provenance", "importance", "applies_when", "valid_from", "valid_to",
+    "source", "derived_from", "links", "metadata", "tags", "command_id",
+}  # fmt: skip
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
