@@ -138,6 +138,7 @@ class AsyncOperator(_Mirror[Operator]):
 
     quarantine = _mirror(Operator.quarantine)
     release = _mirror(Operator.release)
+    ids_of_origin = _mirror(Operator.ids_of_origin)
     get = _mirror(Operator.get)
     trace = _mirror(Operator.trace)
     forget = _mirror(Operator.forget)

@@ -32,13 +32,21 @@ class Statement(NamedTuple):
 _intervals = st.tuples(st.integers(0, 9), st.one_of(st.none(), st.integers(1, 6))).map(
     lambda pair: (pair[0], None if pair[1] is None else pair[0] + pair[1])
 )
-_statements = st.builds(
-    lambda key, value, interval, origin: Statement(key, value, *interval, origin),
-    st.sampled_from(("k", "l")),
-    st.sampled_from(("red", "blue", "green")),
-    _intervals,
-    st.sampled_from(("agent:a", "agent:b")),
-)
+
+
+@st.composite
+def _statement(draw: st.DrawFn) -> Statement:
+    since, until = draw(_intervals)
+    return Statement(
+        key=draw(st.sampled_from(("k", "l"))),
+        value=draw(st.sampled_from(("red", "blue", "green"))),
+        since=since,
+        until=until,
+        origin=draw(st.sampled_from(("agent:a", "agent:b"))),
+    )
+
+
+_statements = _statement()
 _histories = st.lists(_statements, max_size=7)
 
 
