@@ -41,6 +41,7 @@ from muniment.projections import (
     Projections,
     Tombstone,
     may_change,
+    spans,
 )
 
 from ._handles import Handle
@@ -60,24 +61,48 @@ class Existing(NamedTuple):
     hash: bytes
 
 
+class _Said(NamedTuple):
+    envelope: Remembered
+    place: Existing
+
+
 class Batch:
     """The drafts of one batch so far, and what each of them says, so that a batch does not repeat itself."""
 
     def __init__(self, at: Moment) -> None:
         self.drafts: list[Draft] = []
         self._at = at
-        self._said: dict[tuple[object, ...], Existing] = {}
+        self._said: dict[tuple[object, ...], list[_Said]] = {}
+        self._stated: dict[tuple[str, bytes], Remembered] = {}
 
     def add(self, draft: Draft) -> None:
         """Take in the next draft."""
-        if isinstance(draft.envelope, Remembered):
+        envelope = draft.envelope
+        if isinstance(envelope, Remembered):
             place = Existing(draft.id, self._at.first_seq + len(self.drafts), self._at.recorded_at, b"")
-            self._said.setdefault(_saying(draft.envelope), place)
+            said = _Said(envelope, place)
+            self._said.setdefault(_saying(envelope), []).append(said)
+            if envelope.belief_key is not None and not envelope.many and self._holds_now(envelope):
+                self._stated[envelope.scope, envelope.belief_key] = envelope
         self.drafts.append(draft)
 
-    def find(self, envelope: Remembered) -> Existing | None:
-        """Return the earlier draft that says the same, or None."""
-        return self._said.get(_saying(envelope))
+    def find(self, envelope: Remembered, stated: Remembered | None) -> Existing | None:
+        """Return the earlier draft that says the same of all that interval, and that `stated` did not replace."""
+        for said in self._said.get(_saying(envelope), ()):
+            replaced = stated is not None and said.envelope is not stated and self._holds_now(said.envelope)
+            if not replaced and spans(said.envelope, envelope):
+                return said.place
+        return None
+
+    def stated(self, envelope: Remembered) -> Remembered | None:
+        """Return the last draft that states the present value of the same single-valued key, or None."""
+        if envelope.belief_key is None or envelope.many:
+            return None
+        return self._stated.get((envelope.scope, envelope.belief_key))
+
+    def _holds_now(self, envelope: Remembered) -> bool:
+        now = self._at.recorded_at
+        return envelope.valid_from <= now and (envelope.valid_to is None or now < envelope.valid_to)
 
 
 class Admission:
@@ -289,10 +314,21 @@ class Admission:
         envelope = draft.envelope
         if not isinstance(envelope, Remembered):
             return None
-        found = self._state.find_live_repeat(envelope, valid_at=at.recorded_at)
-        if found is not None:
+        now = at.recorded_at
+        stated = batch.stated(envelope)
+        if stated is not None and not self._takes_over(stated, now):
+            stated = None
+        found = self._state.find_live_repeat(envelope, valid_at=now)
+        # Red, blue, red in one batch: what was red before it, or in it, is not the present value any more.
+        if found is not None and (stated is None or not found.covers(now)):
             return Existing(found.id, found.seq, found.recorded_at, found.hash)
-        return batch.find(envelope)
+        return batch.find(envelope, stated)
+
+    def _takes_over(self, stated: Remembered, now: int) -> bool:
+        key = stated.belief_key or b""
+        beliefs = self._state.beliefs.at_key(stated.scope, key, valid_at=now, known=LATEST)
+        holder = next((b.memory.envelope for b in beliefs if not b.memory.envelope.many), None)
+        return holder is None or may_change(stated.origin, stated.rank, holder.origin, holder.rank)
 
 
 def words_draft(envelope: Envelope, at: Moment, reason: str | None, *, slot: int | None = None) -> Draft:

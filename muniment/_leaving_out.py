@@ -1,10 +1,11 @@
-"""What a counterfactual leaves out: `origin=web:*`, `actor=agent:x`, `id=...`, `seq=10..20`, `source=...`."""
+"""What a counterfactual leaves out: `origin=web:*`, `actor=agent:x`, `id=...`, `seq=10..20`,
+`time=2026-03-01..2026-03-02`, `source=...`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from muniment.events import BadArgument, Event, MemoryEnvelope, format_id
+from muniment.events import BadArgument, Event, MemoryEnvelope, format_id, parse_instant
 from muniment.replay import Leaves
 
 
@@ -34,14 +35,21 @@ def _leave_out(spec: str, source_key: Callable[[str], bytes]) -> Leaves:
     if field == "source":
         key = source_key(wanted)
         return lambda event: isinstance(event.envelope, MemoryEnvelope) and event.envelope.source_key == key
+    if field == "time":
+        first, dots, last = wanted.partition("..")
+        since, until = parse_instant(first), parse_instant(last if dots else first, end=True)
+        return lambda event: since <= event.recorded_at <= until
     if field in ("origin", "actor"):
-        prefix = wanted.removesuffix("*")
 
         def by_name(event: Event) -> bool:
             said = str(getattr(event.envelope, field, ""))
-            return isinstance(event.envelope, MemoryEnvelope) and (
-                said.startswith(prefix) if prefix != wanted else said == wanted
-            )
+            return isinstance(event.envelope, MemoryEnvelope) and fits(wanted, said)
 
         return by_name
-    raise BadArgument(argument="without", detail=f"expected origin, actor, id, source or seq, got `{field}`")
+    raise BadArgument(argument="without", detail=f"expected origin, actor, id, source, seq or time, got `{field}`")
+
+
+def fits(wanted: str, said: str) -> bool:
+    """Tell whether a name is the one that is wanted; `web:*` wants every name that begins so."""
+    prefix = wanted.removesuffix("*")
+    return said.startswith(prefix) if prefix != wanted else said == wanted

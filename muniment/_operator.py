@@ -8,6 +8,7 @@ from typing import cast
 
 from muniment.events import (
     STORE_SCOPE,
+    ActionBody,
     AlreadyDone,
     BadArgument,
     Draft,
@@ -16,30 +17,45 @@ from muniment.events import (
     Moment,
     NotFound,
     Released,
+    Status,
     format_id,
+    is_id_prefix,
     parse_id,
     parse_scope,
     to_datetime,
 )
 from muniment.gate import Erasing, describe_action, parse_action
-from muniment.projections import FAR_FUTURE, Memory, Prohibition, Request, Tombstone
+from muniment.projections import FAR_FUTURE, DecisionRecord, FateKind, Memory, Prohibition, Request, Tombstone
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
 from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt
 from ._finding import SORTS, find_id
+from ._leaving_out import fits
 from ._points import Point
 from ._views import Views
 
 
+class Decided(Answer, frozen=True, kw_only=True):
+    """A recorded decision that cited something of a trace; `action` is None when it was forgotten."""
+
+    id: str
+    scope: str
+    actor: str
+    action: str | None
+    use: str
+    allowed: bool
+
+
 class Trace(Answer, frozen=True, kw_only=True):
-    """The blast radius of a memory: what came of it, transitively."""
+    """The blast radius of a memory: what came of it, transitively. `decided` are the `decisions`, in full."""
 
     id: str
     derived: tuple[Record, ...]
     recalled_before: tuple[Record, ...]
     superseded: tuple[Record, ...]
     decisions: tuple[str, ...]
+    decided: tuple[Decided, ...]
 
 
 class TombstoneView(Answer, frozen=True, kw_only=True):
@@ -77,8 +93,25 @@ class Operator:
         return self._set_apart(ids, reason, release=False)
 
     def release(self, ids: Sequence[str], *, reason: str) -> Receipt:
-        """Put quarantined memories back."""
-        return self._set_apart(ids, reason, release=True)
+        """Put quarantined memories back; the id of a quarantine stands for all that it set apart."""
+        with self._engine.mutex:
+            self._engine.refresh()
+            named = [one for i in ids for one in self._set_apart_by(i) or (i,)]
+        return self._set_apart(named, reason, release=True)
+
+    def ids_of_origin(self, origin: str) -> list[str]:
+        """Return the memories of an origin (or of `web:*`), in every scope, that are neither erased nor set apart."""
+        engine = self._engine
+        with engine.mutex:
+            engine.refresh()
+            state, now = engine.state, self._now()
+            found = [m for m in state.register.memories.values() if fits(origin, m.envelope.origin)]
+            out = (Status.ERASED, Status.QUARANTINED)
+            return [
+                format_id(m.id)
+                for m in sorted(found, key=lambda m: m.seq)
+                if state.standing(m, valid_at=now.valid_at).status not in out
+            ]
 
     def get(self, id: str) -> Record:  # noqa: A002
         """Return a memory of any scope; any unique prefix of its id will do."""
@@ -114,7 +147,16 @@ class Operator:
                 recalled_before=tuple(views.record(m, now) for m in sorted(recalled.values(), key=lambda m: m.seq)),
                 superseded=tuple(views.record(m, now) for m in targets if m is not None),
                 decisions=tuple(format_id(d.id) for d in cited),
+                decided=tuple(self._decided(d) for d in cited),
             )
+
+    def _decided(self, record: DecisionRecord) -> Decided:
+        body = None if record.erasure is not None else self._engine.state.read_body(record.place)
+        said = body.action if isinstance(body, ActionBody) else None
+        return Decided(
+            id=format_id(record.id), scope=record.scope, actor=record.actor, use=record.use, allowed=record.allowed,
+            action=None if said is None else describe_action(parse_action(said)),
+        )  # fmt: skip
 
     def forget(self, *ids: str, reason: str, dry_run: bool = False) -> ErasureReceipt:
         """Erase memories of one scope, and what derives from them anywhere; their values are refused to everyone."""
@@ -182,6 +224,15 @@ class Operator:
 
     def _erasure(self, erasing: Erasing, scope: str, at: Moment, reason: str) -> Draft:
         return self._engine.deeds.forget(None, erasing, at, scope=scope, reason=reason, cascade=True)
+
+    def _set_apart_by(self, event: str) -> list[str]:
+        if not is_id_prefix(event):
+            return []
+        return [
+            format_id(memory.id)
+            for memory in self._engine.state.register.memories.values()
+            if any(f.kind is FateKind.QUARANTINED and format_id(f.event).startswith(event) for f in memory.fates)
+        ]
 
     def _set_apart(self, ids: Sequence[str], reason: str, *, release: bool) -> Receipt:
         engine = self._engine

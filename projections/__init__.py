@@ -2,7 +2,7 @@
 
 from . import _recall, _register, _tombstones, _tree
 from ._beliefs import LIVE, Belief, Beliefs, Standing
-from ._bundle import Projections, without_collection
+from ._bundle import Projections, spans, without_collection
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._fusion import Fused, fuse
@@ -89,6 +89,7 @@ __all__ = [
     "location",
     "may_change",
     "packaged_embedder",
+    "spans",
     "without_collection",
     "write_sections",
 ]

@@ -22,6 +22,7 @@ from muniment.events import (
 from ._beliefs import LIVE, Beliefs, Standing
 from ._recall import Recall
 from ._register import ROLLED_BACK, Register
+from ._resolve import retired_from
 from ._sections import Buffer, Sections
 from ._segments import SEGMENT_BITS
 from ._state import FAR_FUTURE, LATEST, Erasure, Memory, Place
@@ -88,7 +89,9 @@ class Projections:
     def erase_later(self, event: Event, envelope: Forgotten) -> None:
         """Mark what a forget after the end of these projections has erased."""
         self.register.note_later_erasure(event, envelope)
-        self.recall.erase(identity for identity, _ in envelope.targets)
+        self.recall.forget(envelope)
+        if envelope.closed_scope is not None:
+            self.tombstones.drop_scope(envelope.closed_scope, event.seq)
 
     def scope_slot(self, scope: str) -> int | None:
         """Return the key slot of a scope's envelopes, or None before its first event."""
@@ -149,7 +152,7 @@ class Projections:
         return standing.holds and standing.status in LIVE
 
     def find_live_repeat(self, wanted: MemoryEnvelope, *, valid_at: int) -> Memory | None:
-        """Return the live memory that says the same from the same origin, source and position, or None."""
+        """Return the live memory that says the same of all that interval, from the same origin and source, or None."""
         for memory in self.register.texts.get((wanted.scope, wanted.text_key), ()):
             other = memory.envelope
             same = (other.belief_key, other.value_key, other.origin, other.source_key, other.many) == (
@@ -159,6 +162,18 @@ class Projections:
                 wanted.source_key,
                 wanted.many,
             )
-            if same and self.standing(memory, valid_at=valid_at).status in _STANDING:
+            if not same or self.standing(memory, valid_at=valid_at).status not in _STANDING:
+                continue
+            # Said of another interval it is news: passed over, a price would be lost for the months it was not said of.
+            if spans(other, wanted) and _end(wanted) <= retired_from(memory, LATEST):
                 return memory
         return None
+
+
+def spans(outer: MemoryEnvelope, inner: MemoryEnvelope) -> bool:
+    """Tell whether the interval that one memory states holds that of another."""
+    return outer.valid_from <= inner.valid_from and _end(inner) <= _end(outer)
+
+
+def _end(envelope: MemoryEnvelope) -> int:
+    return FAR_FUTURE if envelope.valid_to is None else envelope.valid_to

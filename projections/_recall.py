@@ -110,7 +110,7 @@ class Recall:
             raise SequenceGap(expected=self.seq + 1, actual=batch.events[0].seq)
         for event in batch.events:
             if isinstance(event.envelope, Forgotten):
-                self._forget(event.envelope)
+                self.forget(event.envelope)
         self.seq = batch.head.seq
 
     def absorb(self, scopes: Iterable[str] | None = None) -> None:
@@ -241,7 +241,8 @@ class Recall:
     def _end_of(self, chunk: int) -> int:
         return min(self.seq, ((chunk + 1) << SEGMENT_BITS) - 1)
 
-    def _forget(self, envelope: Forgotten) -> None:
+    def forget(self, envelope: Forgotten) -> None:
+        """Drop all that the bodies of what is forgotten left here."""
         if envelope.closed_scope is not None:
             gone = self._partitions.pop(envelope.closed_scope, None)
             if gone is not None:

@@ -198,6 +198,10 @@ class Register(Kept):
     def note_later_erasure(self, event: Event, envelope: Forgotten) -> None:
         """Mark what a forget after this register's end has erased: it is erased at every earlier moment too."""
         self._forgotten(event, msgspec.structs.replace(envelope, closed_scope=None))
+        scope = envelope.closed_scope
+        if scope is not None and scope in self.scopes:
+            self._close_scope(scope, event)
+            del self.closed[scope]  # it was open then, and knew of nothing
 
     def _close_scope(self, scope: str, event: Event) -> None:
         # Its envelopes cannot be opened any more, so a register built anew would know nothing of it: nor may this one.

@@ -35,32 +35,39 @@ def resolve(statements: Iterable[Memory], *, valid_at: int, known: int, lookup: 
     holder: Memory | None = None
     disputes: list[Memory] = []
     conflicts: list[Memory] = []
+    agreeing: list[Memory] = []
     roles: dict[bytes, Status] = {}
     for memory, ends in _operations(statements, valid_at, known, lookup):
         if ends:
-            if holder is memory:
-                holder = None
             disputes = [m for m in disputes if m is not memory]
             conflicts = [m for m in conflicts if m is not memory]
+        if holder is not None and ((ends and holder is memory) or is_quarantined(holder, known)):
+            # A hole: who agreed goes with the value, and who fills it displaces nobody.
+            _supersede(roles, (holder, *agreeing))
+            holder, conflicts, agreeing = None, [], []
+        if ends:
             continue
-        if holder is None or is_quarantined(holder, known) or _entitled(memory, holder):
-            if holder is not None:
-                roles[holder.id] = Status.SUPERSEDED
-                conflicts = _displaced(conflicts, holder, memory)
+        if holder is None or _entitled(memory, holder):
+            _supersede(roles, (*agreeing, *([] if holder is None else [holder])))
+            conflicts = _displaced(conflicts, holder, memory)
+            agreeing = [m for m in (*agreeing, *disputes) if same_value(m, memory)]
+            # Over disputes of no lower rank the new value has the last word; the others go on beside it.
+            _supersede(roles, [m for m in disputes if _entitled(m, memory)])
+            disputes = [m for m in disputes if not same_value(m, memory) and not _entitled(m, memory)]
             holder = memory
-            roles[memory.id] = Status.ACTIVE
-            disputes = [m for m in disputes if not same_value(m, memory)]
+            _give(roles, (holder, *agreeing), Status.ACTIVE)
         elif same_value(memory, holder):
+            agreeing.append(memory)
             roles[memory.id] = Status.ACTIVE
         else:
-            roles[memory.id] = Status.DISPUTED
             disputes.append(memory)
-    if holder is not None and (holder.erasure is not None or is_quarantined(holder, known)):
-        holder = None
-    shown = [m for m in disputes if m.erasure is None and not is_quarantined(m, known)]
-    displaced = [m for m in conflicts if m.erasure is None and not is_quarantined(m, known)]
-    _supersede_stale_corroborations(roles, statements, holder)
-    return Resolution(holder, shown, displaced, roles)
+            roles[memory.id] = Status.DISPUTED
+    if holder is None or is_quarantined(holder, known):
+        _supersede(roles, agreeing)
+        return Resolution(None, [], [], roles)
+    # A dispute that its own side has replaced is history.
+    disputes = [m for m in disputes if superseded_by(m, valid_at=valid_at, known=known, lookup=lookup) is None]
+    return Resolution(holder, _shown(disputes, known), _shown(conflicts, known), roles)
 
 
 def same_value(one: Memory, other: Memory) -> bool:
@@ -154,20 +161,21 @@ def _entitled(memory: Memory, holder: Memory) -> bool:
     return may_change(one.origin, one.rank, other.origin, other.rank)
 
 
-def _displaced(conflicts: list[Memory], holder: Memory, memory: Memory) -> list[Memory]:
+def _give(roles: dict[bytes, Status], memories: Iterable[Memory], role: Status) -> None:
+    roles.update({memory.id: role for memory in memories})
+
+
+def _supersede(roles: dict[bytes, Status], memories: Iterable[Memory]) -> None:
+    _give(roles, memories, Status.SUPERSEDED)
+
+
+def _displaced(conflicts: list[Memory], holder: Memory | None, memory: Memory) -> list[Memory]:
     # What another actor of the same rank said, and was displaced, stays beside the value until that actor speaks again.
-    if memory.envelope.rank != holder.envelope.rank:
+    if holder is None or memory.envelope.rank != holder.envelope.rank:
         return []
     kept = [m for m in (*conflicts, holder) if m.envelope.actor != memory.envelope.actor]
     return [m for m in kept if not same_value(m, memory)]
 
 
-def _supersede_stale_corroborations(
-    roles: dict[bytes, Status], statements: Iterable[Memory], holder: Memory | None
-) -> None:
-    # A weaker record that agreed with an earlier holder stands only as long as there is a holder it agrees with.
-    for memory in statements:
-        if roles.get(memory.id) is not Status.ACTIVE or memory is holder:
-            continue
-        if holder is None or not same_value(memory, holder):
-            roles[memory.id] = Status.SUPERSEDED
+def _shown(memories: list[Memory], known: int) -> list[Memory]:
+    return [m for m in memories if m.erasure is None and not is_quarantined(m, known)]

@@ -11,7 +11,7 @@ import regex
 from ._stem import stem
 
 # Changes whenever the tokens of any text would: an index made with another one is rebuilt.
-ANALYZER_ID = f"words-1/unicode-{unicodedata.unidata_version}/regex-{regex.__version__}"
+ANALYZER_ID = f"words-2/unicode-{unicodedata.unidata_version}/regex-{regex.__version__}"
 
 MAX_TOKEN = 64  # code points; a longer run of letters is cut there, so that no blob becomes a term
 MAX_QUERY_TERMS = 128  # distinct terms of a query that are looked up, the first ones
@@ -135,7 +135,11 @@ def _part(part: str, *, indexing: bool) -> Iterator[str]:
 
 
 def _ascii_word(word: str) -> str:
-    return stem(word) if word.isalpha() and len(word) <= MAX_TOKEN else word[:MAX_TOKEN]
+    if not word.isalpha() or len(word) > MAX_TOKEN:
+        return word[:MAX_TOKEN]
+    term = stem(word)
+    # `notes` and `note` are one word, and not the stop word whose stem theirs would be: no question would ask for it.
+    return f"{term}~" if term in STOP_TERMS and word not in _STOP_WORDS else term
 
 
 def _word(word: str, *, indexing: bool) -> Iterator[str]:
@@ -150,7 +154,7 @@ def _word(word: str, *, indexing: bool) -> Iterator[str]:
         yield from _hebrew(_without_marks(word)[:MAX_TOKEN], indexing=indexing)
     else:
         folded = _fold(word)[:MAX_TOKEN]
-        yield stem(folded) if folded.isascii() and folded.isalpha() else folded
+        yield _ascii_word(folded) if folded.isascii() else folded
 
 
 def _grams(run: str, *, indexing: bool) -> Iterator[str]:
@@ -213,7 +217,7 @@ def _fold(word: str) -> str:
 
 
 # The stop words of Snowball's English list that carry no content in a question.
-_STOP_WORDS = """
+_STOP_LIST = """
 i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its
 itself they them their theirs themselves what which who whom this that these those am is are was were be been being
 have has had having do does did doing would should could ought a an the and but if or because as until while of at by
@@ -221,4 +225,5 @@ for with about against between into through during before after above below to f
 again further then once here there when where why how all any both each few more most other some such no nor not only
 own same so than too very can will just
 """
-STOP_TERMS = frozenset(_ascii_word(word) for word in _STOP_WORDS.split())
+_STOP_WORDS = frozenset(_STOP_LIST.split())
+STOP_TERMS = frozenset(stem(word) for word in _STOP_WORDS)

@@ -90,7 +90,7 @@ class Tombstones:
             if isinstance(envelope, Forgotten):
                 self._set(envelope, at, "forgotten", everyone=envelope.everyone, reason=envelope.reason)
                 if envelope.closed_scope is not None:
-                    self._drop_scope(envelope.closed_scope, event.seq)
+                    self.drop_scope(envelope.closed_scope, event.seq)
             elif isinstance(envelope, Retired):
                 self._set(envelope, at, "retired", everyone=False, reason="retired")
             elif isinstance(envelope, Reviewed):
@@ -165,7 +165,8 @@ class Tombstones:
                 )
             )
 
-    def _drop_scope(self, scope: str, seq: int) -> None:
+    def drop_scope(self, scope: str, seq: int) -> None:
+        """Drop what was refused in a scope that was forgotten as a whole at a sequence number."""
         # The events that set these cannot be opened any more; the scope is closed to every write instead.
         self.all = [t for t in self.all if t.scope != scope or t.seq == seq]
         self._by_digest = {}

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import click
 
-from muniment._answers import Record
+from muniment._differing import differences
 from muniment._explaining import DecisionExplanation, MemoryExplanation
 from muniment._operator import Trace
 from muniment._replayed import PastStore
 from muniment._store import Store
+from muniment.events import NotFound
 
 from . import _asking
 from ._output import emit_fields, emit_json, emit_receipt, emit_rows, shown
+from ._reports import explanation_page, trace_page, write_report
 from ._settings import Settings, common, moment, scoped
 
+_report = click.option(
+    "--report", metavar="FILE", help="Also write a page for people: one HTML file, with timeline and evidence."
+)
 _IN_THE_PAST: Final = {str(command.name): command for command in _asking.COMMANDS}
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--to", metavar="T", required=True, help="A time, a sequence number, a decision's id, HEAD~n.")
 @click.option(
-    "--without", metavar="FIELD=V", multiple=True, help="Leave out: origin=web:*, actor=, id=, source=, seq=."
+    "--without", metavar="FIELD=V", multiple=True, help="Leave out: origin=web:*, actor=, id=, source=, seq=, time=."
 )
 @click.argument("verb", required=False)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -56,40 +62,33 @@ def replay(context: click.Context, to: str, without: tuple[str, ...], verb: str 
 
 
 def _emit_differences(settings: Settings, factual: PastStore, counterfactual: PastStore) -> None:
-    scope = settings.need_scope()
-    was = {r.id: r for r in factual.session(scope=scope, reads=settings.read_scopes()).list(limit=10_000)}
-    would = {r.id: r for r in counterfactual.session(scope=scope, reads=settings.read_scopes()).list(limit=10_000)}
-    rows = [
-        {
-            "id": identity,
-            "was": record.status,
-            "would_be": would[identity].status if identity in would else "absent",
-            "about": record.about,
-            "content": record.content,
-        }
-        for identity, record in was.items()
-        if identity not in would or would[identity].status != record.status
-    ]
-    emit_rows(rows, ("id", "was", "would_be", "about", "content"), as_json=settings.json)
+    found = differences(factual, counterfactual, settings.need_scope(), settings.read_scopes())
+    emit_rows(found, ("what", "id", "was", "would_be", "about", "content"), as_json=settings.json)
 
 
 @click.command()
 @click.argument("id")
 @click.option("--audit", is_flag=True, help="All that bore on a decision, as one JSON object.")
+@_report
 @common
 @click.pass_obj
-def explain(settings: Settings, id: str, audit: bool) -> None:  # noqa: A002
+def explain(settings: Settings, id: str, audit: bool, report: str | None) -> None:  # noqa: A002
     """Tell a memory's life, or decide a decision again on the state just before it.
 
     \b
     Example:
       muniment explain 0661 --store memory
+      muniment explain 0661 --report memory.html --store memory
     """
     with settings.open(read_only=True) as store:
+        if audit and report is not None:
+            raise click.UsageError("--audit or --report, not both")
         if audit:
             emit_json(store.audit(id))
             return
         found = store.explain(id)
+        if report is not None:
+            write_report(report, explanation_page(store, found))
         if settings.json:
             emit_json(found)
         elif isinstance(found, MemoryExplanation):
@@ -128,9 +127,10 @@ def _tell_decision(found: DecisionExplanation) -> None:
 
 @click.command()
 @click.argument("id")
+@_report
 @common
 @click.pass_obj
-def trace(settings: Settings, id: str) -> None:  # noqa: A002
+def trace(settings: Settings, id: str, report: str | None) -> None:  # noqa: A002
     """Print what came of a memory: what derived from it, was written just after recalling it, or was decided on it.
 
     \b
@@ -139,6 +139,8 @@ def trace(settings: Settings, id: str) -> None:  # noqa: A002
     """
     with settings.open(read_only=True) as store:
         found = store.operator().trace(id)
+        if report is not None:
+            write_report(report, trace_page(store, found))
         if settings.json:
             emit_json(found)
         else:
@@ -147,34 +149,42 @@ def trace(settings: Settings, id: str) -> None:  # noqa: A002
 
 def _trace_rows(found: Trace) -> list[dict[str, object]]:
     sorts = (("derived", found.derived), ("recalled_before", found.recalled_before), ("superseded", found.superseded))
-    rows = [_trace_row(how, record) for how, records in sorts for record in records]
-    rows.extend({"how": "decision", "id": identity} for identity in found.decisions)
-    return rows
+    rows = [_trace_row(how, r.id, r.status, r.scope, r.content) for how, records in sorts for r in records]
+    verdicts = ((d, "allowed" if d.allowed else "denied") for d in found.decided)
+    return rows + [_trace_row("decision", d.id, verdict, d.scope, d.action) for d, verdict in verdicts]
 
 
-def _trace_row(how: str, record: Record) -> dict[str, object]:
-    return {
-        "how": how, "id": record.id, "status": record.status, "scope": record.scope, "content": record.content,
-    }  # fmt: skip
+def _trace_row(how: str, identity: str, status: str, scope: str, content: str | None) -> dict[str, object]:
+    return {"how": how, "id": identity, "status": status, "scope": scope, "content": content}
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--from-trace", metavar="ID", help="This memory, and all that derived from it or followed its recall.")
+@click.option("--origin", metavar="ORIGIN", help="Every memory that came from there, in all scopes: 'web:*'.")
 @click.option("--reason", metavar="TEXT", required=True, help="Why.")
 @common
 @click.pass_obj
-def quarantine(settings: Settings, ids: tuple[str, ...], from_trace: str | None, reason: str) -> None:
-    """Set memories apart in one reversible event: they are neither recalled nor able to support anything.
+def quarantine(
+    settings: Settings, ids: tuple[str, ...], from_trace: str | None, origin: str | None, reason: str
+) -> None:
+    """Set memories apart in one reversible event: they are neither recalled nor able to support anything. The id that
+    it prints stands for all of them: `release` takes it.
 
     \b
     Example:
       muniment quarantine --from-trace 0661 --reason "the page was poisoned" --store memory
     """
-    if bool(ids) == (from_trace is not None):
-        raise click.UsageError("name ids, or --from-trace ID")
+    if (bool(ids), from_trace is not None, origin is not None).count(True) != 1:
+        raise click.UsageError("name ids, or --from-trace ID, or --origin ORIGIN")
     with settings.open() as store:
-        named = ids if from_trace is None else _traced(store, from_trace)
+        named: Sequence[str] = ids
+        if from_trace is not None:
+            named = _traced(store, from_trace)
+        elif origin is not None:
+            named = store.operator().ids_of_origin(origin)
+            if not named:
+                raise NotFound(id=origin, hint="nothing that is neither erased nor set apart came from there")
         receipt = store.operator().quarantine(named, reason=reason)
         emit_receipt({**receipt.to_dict(), "ids": list(named)}, as_json=settings.json)
 
@@ -192,7 +202,7 @@ def _traced(store: Store, start: str) -> list[str]:
 @common
 @click.pass_obj
 def release(settings: Settings, ids: tuple[str, ...], reason: str) -> None:
-    """Put quarantined memories back.
+    """Put quarantined memories back. The id of a quarantine stands for all that it set apart.
 
     \b
     Example:

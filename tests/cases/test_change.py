@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 import muniment
@@ -143,3 +145,68 @@ def test_a_command_id_belongs_to_its_actor_and_scope(world: World) -> None:
     assert 4 == len({receipt.id for receipt in receipts})
     with pytest.raises(muniment.Conflict):
         world.speaker(AGENT).remember("something else", command_id="c1")
+
+
+def test_18_the_same_value_said_of_another_interval_is_news(world: World) -> None:
+    """A price in January, and the same price now: passed over as a repeat, it would not hold now."""
+    agent, start = world.speaker(AGENT), world.clock.moment
+    agent.remember("10", about=("plan", "price"), valid_from=start - timedelta(days=30), valid_to=start)
+    world.clock.advance()
+
+    again = agent.remember("10", about=("plan", "price"))
+
+    assert not again.repeated
+    assert [again.id] == [belief.id for belief in agent.beliefs(("plan", "price"))]
+    assert agent.remember("10", about=("plan", "price")).repeated
+
+
+def test_18_red_blue_red_in_one_batch_gives_red_and_three_events(world: World) -> None:
+    agent = world.speaker(AGENT)
+
+    batch = agent.remember_many([{"content": colour, "about": ("car", "colour")} for colour in ("red", "blue", "red")])
+
+    assert [False] * 3 == [receipt.repeated for receipt in batch]
+    assert ["red"] == [belief.content for belief in agent.beliefs(("car", "colour"))]
+
+
+def test_18_a_batch_that_goes_back_to_what_was_said_before_it_says_so(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("red", about=("car", "colour"))
+
+    agent.remember_many([{"content": colour, "about": ("car", "colour")} for colour in ("blue", "red")])
+
+    assert ["red"] == [belief.content for belief in agent.beliefs(("car", "colour"))]
+
+
+def test_17_a_dispute_that_its_author_replaced_is_no_dispute_any_more(world: World) -> None:
+    agent = world.speaker(AGENT)
+    world.speaker(USER).remember("red", about=("car", "colour"))
+    blue = agent.remember("blue", about=("car", "colour"))
+    green = agent.supersede(blue.id, "green")
+
+    (belief,) = agent.beliefs(("car", "colour"))
+    assert ("red", [green.id]) == (belief.content, [dispute.id for dispute in belief.disputes])
+
+
+def test_17_a_dispute_that_the_value_came_round_to_stands_beside_nothing(world: World) -> None:
+    agent, user = world.speaker(AGENT), world.speaker(USER)
+    user.remember("red", about=("car", "colour"))
+    blue = agent.remember("blue", about=("car", "colour"))
+    user.remember("blue", about=("car", "colour"))
+
+    assert () == agent.beliefs(("car", "colour"))[0].disputes
+    assert "active" == agent.get(blue.id).status
+
+
+def test_17_who_fills_a_hole_is_disputed_by_lower_ranks_only_and_displaces_nobody(world: World) -> None:
+    agent, other = world.speaker(AGENT), world.speaker("agent:other")
+    other.remember("black", about=("car", "colour"))
+    red = world.speaker(USER).remember("red", about=("car", "colour"))
+    blue = agent.remember("blue", about=("car", "colour"))
+    world.speaker(USER).retire(red.id, reason="sold")
+    world.clock.advance()
+    agent.remember("green", about=("car", "colour"))
+
+    (belief,) = agent.beliefs(("car", "colour"))
+    assert ("green", (), ()) == (belief.content, belief.disputes, belief.conflicts)
+    assert "superseded" == agent.get(blue.id).status

@@ -26,7 +26,10 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
     "tombstones": ("tombstones",),
     "replay": ("replay", "--to", "HEAD", "--without", "origin=web:*"),
     "explain": ("explain", "ID"),
+    "explain a decision": ("explain", "DECISION"),
     "trace": ("trace", "ID"),
+    "sql": ("sql", "select id, content from memories"),
+    "sql in the past": ("sql", "select * from decisions", "--to", "3"),
     "verify": ("verify",),
     "receipt": ("receipt", "ID"),
     "rebuild-projections": ("rebuild-projections", "--check"),
@@ -55,8 +58,8 @@ def _files(store: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def _with_ids(args: tuple[str, ...], identity: str) -> list[str]:
-    return [identity if arg == "ID" else arg for arg in args]
+def _with_ids(args: tuple[str, ...], identity: str, decision: str = "") -> list[str]:
+    return [{"ID": identity, "DECISION": decision}.get(arg, arg) for arg in args]
 
 
 def test_every_verb_is_known_to_read_or_to_write() -> None:
@@ -68,12 +71,13 @@ def test_every_verb_is_known_to_read_or_to_write() -> None:
 def test_a_command_that_reads_changes_no_byte(shell: Shell, verb: str, as_json: tuple[str, ...]) -> None:
     shell.remember("The launch is on 12 March.", "--about", "launch", "date")
     identity = shell.remember("The launch is on 2 April.", "--about", "launch", "date")
+    decision = str(shell.row("decide", "email.send", "--evidence", identity, code=1)["id"])
     # A reading process finds neither a snapshot that fits nor a settled tail, and must leave that so.
     for snapshot in (shell.store / "projections").iterdir():
         snapshot.unlink()
     before = _files(shell.store)
 
-    args = _with_ids(READING_VERBS[verb], identity)
+    args = _with_ids(READING_VERBS[verb], identity, decision)
     shell.run(*args, *(() if verb == "completion" else as_json), code=1 if verb == "decide" else 0)
 
     assert before == _files(shell.store)

@@ -138,3 +138,12 @@ def test_a_long_query_is_clamped_and_says_so() -> None:
 )
 def test_forms_of_an_english_word_share_a_stem(words: tuple[str, ...], expected: str) -> None:
     assert {expected} == {stem(word) for word in words}
+
+
+@pytest.mark.parametrize("word", ["note", "theme", "other", "can", "while", "own"])
+def test_a_word_whose_stem_is_a_stop_word_s_is_asked_for_all_the_same(word: str) -> None:
+    """`note` is stemmed to `not`: dropped as that, a question after notes would ask for nothing."""
+    plural = f"{word}s"
+
+    assert analyze_query(f"page {plural}").terms == ("pag", *analyze_query(plural).terms)
+    assert set(analyze_query(plural).terms) <= set(analyze(f"three {plural}"))

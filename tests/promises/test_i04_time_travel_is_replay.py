@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ import muniment
 from muniment import Action, Decision
 from tests.asking import At, answers, contents, shown, without_erased
 from tests.strategies import histories
-from tests.worlds import AGENT, EXTERNAL, USER, Step, World, one_of_each, perform
+from tests.worlds import AGENT, EXTERNAL, SCOPE, USER, Step, World, one_of_each, perform
 
 MakeWorld = Callable[[], World]
 MAIL = Action("email.send", {"to": "red"})
@@ -212,3 +214,15 @@ def test_i04_times_mean_the_same_in_every_spelling(world: World) -> None:
 
     for spelled in (moment, naive, moment.isoformat(), naive.isoformat(), elsewhere.isoformat(), f"@{seconds}"):
         assert ["first"] == contents(agent.list(known_at=spelled))
+
+
+def test_i04_a_past_that_nobody_holds_keeps_no_file_open(world: World) -> None:
+    world.speaker(AGENT).remember("first")
+    world.store.replay(to="HEAD")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    for _ in range(20):
+        world.store.replay(to="HEAD").session(scope=SCOPE).list()
+    gc.collect()
+
+    assert before == len(list(Path("/proc/self/fd").iterdir()))

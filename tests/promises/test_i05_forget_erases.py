@@ -279,3 +279,21 @@ def test_i05_a_whole_scope_goes_and_the_others_stay_whole(world: World) -> None:
     assert [] == world.speaker(AGENT).list()
     assert ["of another project"] == [r.content for r in world.speaker(AGENT, "acme/zeus").list()]
     assert world.store.verify().ok
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_i05_a_past_on_another_handle_drops_a_scope_that_was_forgotten(world: World, when: str) -> None:
+    """The other handle has read the scope's keys before: neither a past that it holds nor a new one may use them."""
+    world.speaker(AGENT).remember("the code word is beetroot", about=("code", "word"))
+    seq = world.store.head.seq
+    with world.open_again() as other:
+        assert other.session(scope=SCOPE).recall("beetroot")
+        past = other.replay(to=seq)
+        assert past.session(scope=SCOPE).recall("beetroot")
+        world.ann().forget_scope(reason="all of it")
+        if when == "after":
+            past = other.replay(to=seq)
+
+        reading = past.session(scope=SCOPE)
+        assert ([], [], []) == (reading.recall("beetroot"), reading.beliefs(), reading.list())
+        assert [] == past.sql("select id from memories where scope = 'acme/apollo'")[1]

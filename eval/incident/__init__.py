@@ -1,0 +1,1 @@
+"""A worked incident: what a responder types, and what comes back."""
