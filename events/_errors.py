@@ -464,6 +464,7 @@ class ExtraMissing(Unavailable):
 
     code = "extra_missing"
     template = "`{extra}` cannot be used: {detail}"
+    hint = "install it: `pip install 'muniment[mcp]'`"
 
 
 class ModelMissing(Unavailable):

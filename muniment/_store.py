@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +11,6 @@ from typing import IO, Final, Unpack
 from muniment.events import (
     STORE_SCOPE,
     BadArgument,
-    BadTime,
     Disk,
     Draft,
     EnrolDenied,
@@ -28,16 +24,13 @@ from muniment.events import (
     create_store,
     find_store,
     format_id,
-    is_id_prefix,
     new_id,
-    parse_instant,
     parse_scope,
     to_datetime,
     wall_clock,
 )
 from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import (
-    Guard,
     Handle,
     KeyFile,
     Policy,
@@ -48,8 +41,7 @@ from muniment.gate import (
     parse_signed,
     rank_of,
 )
-from muniment.projections import Dense, Embedder, load_embedder, packaged_embedder
-from muniment.replay import fold, follow_erasures
+from muniment.projections import Embedder, load_embedder, packaged_embedder
 
 from ._answers import Decision, RebuildReport, Receipt, Verification
 from ._auditing import Audit, audit_decision
@@ -59,21 +51,21 @@ from ._exporting import export_scope
 from ._finding import find_id
 from ._importing import ImportOptions, ImportReport, import_file
 from ._keys import sign_replacement
-from ._leaving_out import leaves_of
 from ._operator import Operator
-from ._points import KnownAt, Point, known_seq
+from ._points import KnownAt, Point
 from ._reading import Reads, check_reads
 from ._receipts import prove
-from ._replayed import Past, PastStore
+from ._replayed import PastStore
+from ._replaying import replayed
 from ._session import Session
 from ._sql import Table, run_sql
+from ._stats import stats_of
 from ._submit import Submitter
 from ._user import UserSession, check_principal, check_user, user_handle
 from ._verifying import verify_store
 from ._version import VERSION
 from ._witness import Checkpoint
 
-_BACK: Final = re.compile(r"HEAD(?:~(\d{1,12}))?\Z")
 _NO_VECTORS: Final = ("none", "off")
 
 
@@ -290,38 +282,7 @@ class Store:
         Raises:
             BadTime, BadArgument, NotFound: `to` or `without` names nothing of this log.
         """
-        with self._engine.mutex:
-            self._engine.refresh()
-            seq, recorded_until, instant = self._moment(to)
-            # A key that another process destroyed may still be in this one's memory.
-            self._engine.keys.reload()
-            leave_out = leaves_of(without, self._engine.values.source_key) if without else None
-        reader = self._engine.reader()
-        state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
-        if self._engine.rolled_back:
-            state.erase_shredded(self._engine.keys.shredded, seq=state.seq, recorded_at=instant)
-        mutex = threading.RLock()
-        dense = Dense(
-            mutex,
-            state.recall,
-            self._engine.files.projections,
-            self._engine.keys.live_key,
-            state.read_memory,
-            self._engine.options.load_embedder,
-        )
-        guard = Guard(state, self._engine.options.policy)
-
-        def follow() -> None:
-            self._engine.keys.reload()
-            follow_erasures(reader, state)
-
-        past = Past(
-            state=state, dense=dense, values=self._engine.values, guard=guard, instant=instant,
-            store=self._engine.files.store_id, mutex=mutex, follow=follow,
-        )  # fmt: skip
-        # A past needs no closing, so whoever asks of many must not run out of descriptors.
-        weakref.finalize(past, reader.log.close)
-        return PastStore(past)
+        return replayed(self._engine, to, without)
 
     def sql(self, query: str, *, to: KnownAt | None = None) -> Table:
         """
@@ -333,26 +294,6 @@ class Store:
             return self.replay(to=to).sql(query)
         engine = self._engine
         return run_sql(engine, engine.mutex, query, lambda: (Point(engine.now(), engine.head.seq), None))
-
-    def _moment(self, to: KnownAt) -> tuple[int | None, int | None, int]:
-        register = self._engine.state.register
-        if isinstance(to, bool):
-            raise BadTime(given=to, detail="expected an instant or a sequence number")
-        if isinstance(to, int):
-            seq, instant = known_seq(register, to)
-            return seq, None, instant
-        if isinstance(to, str) and (match := _BACK.match(to.strip())):
-            seq, instant = known_seq(register, max(0, register.seq - int(match[1] or 0)))
-            return seq, None, instant
-        if isinstance(to, str) and len(to) == 32 and is_id_prefix(to):
-            decision = register.decisions.get(bytes.fromhex(to))
-            if decision is None:
-                raise NotFound(id=to)
-            # Not the sequence number before it: a process's first decision shares its batch with the opening.
-            before = decision.at_seq
-            return before, None, max(decision.decided_at, register.recorded_at_seq(before))
-        instant = parse_instant(to, end=True)
-        return None, instant, instant
 
     # --- forensics ----------------------------------------------------------------------------------------------------
 
@@ -465,32 +406,7 @@ class Store:
 
     def stats(self) -> dict[str, object]:
         """Return counts and sizes. Erased memories are counted apart."""
-        engine = self._engine
-        with engine.mutex:
-            engine.refresh()
-            register = engine.state.register
-            memories = register.memories.values()
-            size = sum(p.stat().st_size for p in self.path.rglob("*") if p.is_file())
-            return {
-                "path": str(self.path),
-                "id": self.id,
-                "created": engine.files.created,
-                "events": engine.head.seq,
-                "memories": sum(m.erasure is None for m in memories),
-                "erased": sum(m.erasure is not None for m in memories),
-                "scopes": sorted(scope for scope in register.scopes if scope),
-                "tombstones": len(engine.state.tombstones.all),
-                "confirmations": len(register.confirmations),
-                "prohibitions": len(register.prohibitions),
-                "decisions": len(register.decisions),
-                "refusals": sum(register.refusals.values()),
-                "key_epoch": engine.keys.epoch,
-                "bytes": size,
-                "model": engine.dense.model_id,
-                "rolled_back": self._engine.rolled_back,
-                "torn": [list(t[:3]) for t in engine.door.torn],
-                "warning": self.warning or engine.witness.warning,
-            }
+        return stats_of(self._engine)
 
 
 def _receipt(event: Event) -> Receipt:

@@ -1,0 +1,85 @@
+"""Replays a store to a moment: which moment is meant, and what answers there."""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Final
+
+from muniment.events import (
+    BadTime,
+    NotFound,
+    is_id_prefix,
+    parse_instant,
+)
+from muniment.gate import (
+    Guard,
+)
+from muniment.projections import Dense
+from muniment.replay import fold, follow_erasures
+
+from ._engine import Engine
+from ._leaving_out import leaves_of
+from ._points import KnownAt, known_seq
+from ._replayed import Past, PastStore
+
+_BACK: Final = re.compile(r"HEAD(?:~(\d{1,12}))?\Z")
+
+
+def replayed(engine: Engine, to: KnownAt, without: Sequence[str]) -> PastStore:
+    """Return the store as it was; see `Store.replay`."""
+    with engine.mutex:
+        engine.refresh()
+        seq, recorded_until, instant = _moment(engine, to)
+        # A key that another process destroyed may still be in this one's memory.
+        engine.keys.reload()
+        leave_out = leaves_of(without, engine.values.source_key) if without else None
+    reader = engine.reader()
+    state = fold(reader, until=seq, recorded_until=recorded_until, leave_out=leave_out)
+    if engine.rolled_back:
+        state.erase_shredded(engine.keys.shredded, seq=state.seq, recorded_at=instant)
+    mutex = threading.RLock()
+    dense = Dense(
+        mutex,
+        state.recall,
+        engine.files.projections,
+        engine.keys.live_key,
+        state.read_memory,
+        engine.options.load_embedder,
+    )
+    guard = Guard(state, engine.options.policy)
+
+    def follow() -> None:
+        engine.keys.reload()
+        follow_erasures(reader, state)
+
+    past = Past(
+        state=state, dense=dense, values=engine.values, guard=guard, instant=instant,
+        store=engine.files.store_id, mutex=mutex, follow=follow,
+    )  # fmt: skip
+    # A past needs no closing, so whoever asks of many must not run out of descriptors.
+    weakref.finalize(past, reader.log.close)
+    return PastStore(past)
+
+
+def _moment(engine: Engine, to: KnownAt) -> tuple[int | None, int | None, int]:
+    register = engine.state.register
+    if isinstance(to, bool):
+        raise BadTime(given=to, detail="expected an instant or a sequence number")
+    if isinstance(to, int):
+        seq, instant = known_seq(register, to)
+        return seq, None, instant
+    if isinstance(to, str) and (match := _BACK.match(to.strip())):
+        seq, instant = known_seq(register, max(0, register.seq - int(match[1] or 0)))
+        return seq, None, instant
+    if isinstance(to, str) and len(to) == 32 and is_id_prefix(to):
+        decision = register.decisions.get(bytes.fromhex(to))
+        if decision is None:
+            raise NotFound(id=to)
+        # Not the sequence number before it: a process's first decision shares its batch with the opening.
+        before = decision.at_seq
+        return before, None, max(decision.decided_at, register.recorded_at_seq(before))
+    instant = parse_instant(to, end=True)
+    return None, instant, instant
