@@ -34,6 +34,8 @@ print(json.dumps(said, sort_keys=True))
 """
 
 ENVIRONMENTS = [
+    {"TZ": "Asia/Tokyo", "PYTHONHASHSEED": "0", "LC_ALL": "C"},
+    {"TZ": "America/Los_Angeles", "PYTHONHASHSEED": "1", "LC_ALL": "C.UTF-8"},
     {"TZ": "Pacific/Kiritimati", "PYTHONHASHSEED": "1"},
     {"TZ": "America/St_Johns", "PYTHONHASHSEED": "4242", "LC_ALL": "C"},
     {"TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"},
