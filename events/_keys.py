@@ -305,7 +305,7 @@ class KeyTree:
 
     def _newest_table(self, epoch: int, root: bytes) -> _Table | None:
         prefix = f"table-{epoch:016x}-"
-        names = sorted((p.name for p in self._directory.glob(prefix + "*")), reverse=True)
+        names = sorted((name for name in os.listdir(self._directory) if name.startswith(prefix)), reverse=True)
         for name in names:
             try:
                 data = (self._directory / name).read_bytes()

@@ -46,7 +46,11 @@ def erasure_receipt(
     if not rows:
         raise NotFound(id=format_id(identity))
     row = rows[0]
-    erased = [m for m in register.memories.values() if m.erasure is not None and m.erasure.event == identity]
+    if forgotten is None:
+        erased = [m for m in register.memories.values() if m.erasure is not None and m.erasure.event == identity]
+    else:
+        named = [register.memories.get(target) for target, _ in forgotten.targets]
+        erased = [m for m in named if m is not None and m.erasure is not None and m.erasure.event == identity]
     parents = {m.id for m in erased}
     derived = [m for m in erased if parents.intersection(m.envelope.derived_from)]
     reason = erased[0].erasure.reason if erased and erased[0].erasure is not None else None

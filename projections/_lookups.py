@@ -321,8 +321,11 @@ class Timeline(Sequence[EventRow]):
 
     def find(self, identity: bytes) -> list[EventRow]:
         """Return the rows of an event id."""
-        found = [row for row in self.table.find("id", key_of(identity)) if row.id == identity]
-        return found + [row for row in self.table.fresh if row.id == identity]
+        # The newest first: what is asked for has nearly always just been written, and an id stands for one event.
+        for row in reversed(self.table.fresh):
+            if row.id == identity:
+                return [row]
+        return [row for row in self.table.find("id", key_of(identity)) if row.id == identity]
 
     def upto_time(self, recorded_at: int) -> EventRow | None:
         """Return the last row recorded up to an instant."""
