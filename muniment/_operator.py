@@ -16,6 +16,7 @@ from muniment.events import (
     Id,
     Moment,
     NotFound,
+    Rank,
     Released,
     Status,
     format_id,
@@ -24,7 +25,7 @@ from muniment.events import (
     parse_scope,
     to_datetime,
 )
-from muniment.gate import Erasing, describe_action, parse_action
+from muniment.gate import OPERATOR, Erasing, Handle, describe_action, parse_action
 from muniment.projections import FAR_FUTURE, DecisionRecord, FateKind, Memory, Prohibition, Request, Tombstone
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
@@ -33,6 +34,7 @@ from ._erasing import dry_receipt, erasure_receipt
 from ._finding import SORTS, find_id
 from ._leaving_out import fits
 from ._points import Point
+from ._user import UserSession
 from ._views import Views
 
 
@@ -176,6 +178,33 @@ class Operator:
                 return dry_receipt(erasing, scope, "operator", words, kept=kept)
             event = engine.append_one(lambda at: self._erasure(engine.deeds.erasing(None, targets), scope, at, words))
             return erasure_receipt(engine.state, event.header.id, scope, forgotten=cast("Forgotten", event.envelope))
+
+    def forget_value(
+        self,
+        text: str,
+        *,
+        scope: str,
+        reason: str = "by the operator",
+        about: tuple[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> ErasureReceipt:
+        """Erase every memory of a scope that says a text or gives a value, and refuse it there to everyone."""
+        return self._eraser(scope).forget_value(text, reason=reason, about=about, dry_run=dry_run)
+
+    def forget_scope(self, scope: str, *, reason: str = "by the operator", dry_run: bool = False) -> ErasureReceipt:
+        """
+        Destroy every key of a scope, and close it until the user lifts that.
+
+        Raises:
+            ScopeUnknown: nothing was ever written there.
+            RankTooLow: it holds a prohibition, which only the user's signature takes away.
+        """
+        return self._eraser(scope).forget_scope(reason=reason, dry_run=dry_run)
+
+    def _eraser(self, scope: str) -> UserSession:
+        # Authority over every record of one scope, and a voice for nothing: the session is not handed out.
+        speaker = Handle(scope=parse_scope(scope), reads=(), actor=OPERATOR, origin=OPERATOR, rank=Rank.SIGNED)
+        return UserSession(self._engine, speaker, (), None)
 
     def accept_rollback(self, *, reason: str) -> Receipt:
         """

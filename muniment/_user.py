@@ -200,7 +200,12 @@ class UserSession(Session):
     # --- forgetting by value and by scope -----------------------------------------------------------------------------
 
     def forget_value(
-        self, text: str, *, reason: str, about: tuple[str, str] | None = None, dry_run: bool = False
+        self,
+        text: str,
+        *,
+        reason: str = "asked by the user",
+        about: tuple[str, str] | None = None,
+        dry_run: bool = False,
     ) -> ErasureReceipt:
         """
         Erase every memory of this scope that says this text, or gives this value, and refuse it from now on.
@@ -223,7 +228,7 @@ class UserSession(Session):
         payload = ("forget_value", text, about, words)
         return self._forget(find, words, payload, dry_run=dry_run, cascade=True, extra=extra, texts=(text,))
 
-    def forget_scope(self, *, reason: str, dry_run: bool = False) -> ErasureReceipt:
+    def forget_scope(self, *, reason: str = "asked by the user", dry_run: bool = False) -> ErasureReceipt:
         """
         Destroy every key of this scope, envelopes too, and close it until the user lifts that.
 
@@ -271,7 +276,7 @@ class UserSession(Session):
     def _check_vetoes_may_go(self) -> None:
         # A veto reaches the scopes below, which stay open: to drop it with its scope is loosening, and is signed.
         vetoes = [p for p in self._engine.state.register.live_prohibitions(self.scope, LATEST) if p.scope == self.scope]
-        if vetoes and self._speaker.rank < Rank.SIGNED:
+        if vetoes and (self._speaker.rank < Rank.SIGNED or self._speaker.principal is None):
             raise RankTooLow(
                 actual=self._speaker.rank.name.lower(), verb="forget", needed="signed", id=format_id(vetoes[0].id)
             )

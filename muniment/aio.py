@@ -142,6 +142,8 @@ class AsyncOperator(_Mirror[Operator]):
     get = _mirror(Operator.get)
     trace = _mirror(Operator.trace)
     forget = _mirror(Operator.forget)
+    forget_scope = _mirror(Operator.forget_scope)
+    forget_value = _mirror(Operator.forget_value)
     full_id = _mirror(Operator.full_id)
     prohibitions = _mirror(Operator.prohibitions)
     accept_rollback = _mirror(Operator.accept_rollback)
