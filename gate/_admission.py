@@ -114,7 +114,7 @@ class Admission:
     # --- what every write passes --------------------------------------------------------------------------------------
 
     def check_scope(self, scope: str) -> None:
-        """Raise ScopeClosed when the scope, or one above it, was forgotten as a whole."""
+        """Raise ScopeClosed when exactly this scope was forgotten as a whole; those below it stay open."""
         closing = self._state.register.closing(scope, LATEST)
         if closing is not None:
             raise ScopeClosed(scope=scope, forgotten_at=format_instant(closing[1]), id=format_id(closing[2]))
