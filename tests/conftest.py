@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from muniment import Policy
 
 from .worlds import World
+
+# No deadlines: a disk that others use must not fail a test. In CI the draws are the same each time, so that a red run
+# says something about the change; everywhere else they are fresh, and a failure prints how to repeat it.
+settings.register_profile(
+    "muniment",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("muniment")
 
 MakeWorld = Callable[..., World]
 
