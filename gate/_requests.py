@@ -230,7 +230,7 @@ class Preparer:
 
 def check_provenance(handle: Handle, provenance: str) -> Provenance:
     """Return the provenance; raises when it is unknown or above the handle's ceiling."""
-    claimed = Provenance(check_choice(provenance, Provenance, "provenance"))
+    claimed = _PROVENANCE[check_choice(provenance, Provenance, "provenance")]
     if not handle.allows(claimed):
         raise ProvenanceAboveCeiling(
             origin=handle.origin,
@@ -331,4 +331,5 @@ def _texts(data: object) -> Iterable[str]:
 
 
 _WORDS: Final = {choices: frozenset(choice.value for choice in choices) for choices in (Kind, Provenance, LinkType)}
+_PROVENANCE: Final = {provenance.value: provenance for provenance in Provenance}
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -113,9 +113,10 @@ class Session(Writing):
         check_command_id(command_id)
         refused: list[Refusal] = []
         requests: list[tuple[int, MemoryRequest]] = []
+        handle = self._handle()
         for index, item in enumerate(items):
             try:
-                requests.append((index, self._request_of_item(item, index, command_id)))
+                requests.append((index, self._request_of_item(handle, item, index, command_id)))
             except Refused as error:
                 if on_refusal == "fail":
                     raise

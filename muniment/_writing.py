@@ -64,7 +64,9 @@ class Writing(Reading):
             self._engine.refresh()
             return format_id(self._find(id, self._engine.state.seq).id)
 
-    def _request_of_item(self, item: Mapping[str, object], index: int, command_id: str | None) -> MemoryRequest:
+    def _request_of_item(
+        self, handle: Handle, item: Mapping[str, object], index: int, command_id: str | None
+    ) -> MemoryRequest:
         fields = dict(item)
         if "content" not in fields:
             raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
@@ -75,10 +77,10 @@ class Writing(Reading):
             fields["command_id"] = f"{command_id}/{index}"
         content = fields.pop("content")
         # What a mapping holds was typed by nobody: the preparer checks every argument.
-        return self._request(cast("str", content), cast("MemoryFields", fields))
+        return self._request(handle, cast("str", content), cast("MemoryFields", fields))
 
-    def _request(self, content: str, fields: MemoryFields) -> MemoryRequest:
-        request = self._engine.preparer.memory(self._handle(), content, recalled=self._recalled, **fields)
+    def _request(self, handle: Handle, content: str, fields: MemoryFields) -> MemoryRequest:
+        request = self._engine.preparer.memory(handle, content, recalled=self._recalled, **fields)
         return self._signed(request)
 
     def _signed(self, request: MemoryRequest) -> MemoryRequest:
@@ -87,7 +89,7 @@ class Writing(Reading):
 
     def _write_memory(self, verb: str, content: str, **fields: Unpack[MemoryFields]) -> Receipt:
         try:
-            request = self._request(content, fields)
+            request = self._request(self._handle(), content, fields)
         except Refused as error:
             self._count_refusal(verb, error)
             raise
@@ -137,12 +139,13 @@ class Writing(Reading):
         if raised:
             raise raised[0]
         with engine.mutex:
-            return BatchReceipt([self._receipt_of(outcome) for outcome in outcomes], refused)
+            now = engine.now()
+            return BatchReceipt([self._receipt_of(outcome, now) for outcome in outcomes], refused)
 
-    def _receipt_of(self, outcome: Draft | Existing) -> Receipt:
+    def _receipt_of(self, outcome: Draft | Existing, now: int) -> Receipt:
         register = self._engine.state.register
         memory = register.memories[outcome.id]
-        status = self._engine.state.standing(memory, valid_at=self._engine.now()).status
+        status = self._engine.state.standing(memory, valid_at=now).status
         return Receipt(
             id=format_id(memory.id),
             seq=memory.seq,
