@@ -27,7 +27,7 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import check_choice, check_list
-from muniment.projections import FAR_FUTURE, LIVE, Dense, Graph, Memory, Projections, fuse
+from muniment.projections import FAR_FUTURE, LIVE, Dense, Graph, Memory, Projections, Rankable, question_of, rank
 
 from ._answers import BeliefView, Briefing, Change, Hit, LinkView, Record
 from ._context import Context, assemble
@@ -40,8 +40,6 @@ DEFAULT_STATUS: Final = ("active", "conditional")
 MAX_K: Final = 1_000
 MAX_LIST: Final = 10_000
 MAX_DEPTH: Final = 16
-_DEPTH: Final = 200
-"""Candidates that the dense arm offers at least; the word arm offers every row that holds a word."""
 
 
 class Subtree(msgspec.Struct, frozen=True):
@@ -169,21 +167,29 @@ class Reading:
     ) -> Hits:
         state, scopes = self._source.state, self._scopes()
         state.recall.absorb(scopes)
-        masks = [self._mask(scope, at, statuses, filters) for scope in scopes]
         self._check_where(filters, scopes)
-        words = state.recall.find_words(query, scopes, masks, at.known)
-        notes: List[str] = []
-        rows: tuple[NDArray[np.int64], NDArray[np.float32]] = (np.zeros(0, np.int64), np.zeros(0, np.float32))
-        if vector is None:
-            notes.append(self._why_no_vectors(scopes))
-        else:
-            rows = state.recall.find_meaning(vector, scopes, masks, at.known, max(_DEPTH, 4 * k))
+        there = [scope for scope in scopes if scope in state.recall.partitions]
+        ranked = rank(question_of(query), vector, [self._rankable(s, at, statuses, filters) for s in there], k)
         views = Views(state)
-        hits: List[Hit] = []
-        for fused in fuse(words, rows)[:k]:
-            memory = state.register.memories[state.recall.locate(fused.row, scopes)]
-            hits.append(views.hit(memory, at, fused))
-        return Hits(hits, notes)
+        hits = [views.hit(state.register.memories[state.recall.locate(f.row, there)], at, f) for f in ranked]
+        return Hits(hits, [self._why_no_vectors(scopes)] if vector is None else [])
+
+    def _rankable(self, scope: str, at: Point, statuses: frozenset[Status], filters: Filters) -> Rankable:
+        state = self._source.state
+        partition, rows = state.recall.partitions[scope], state.register.rows[scope]
+        offered = live = self._mask(scope, at, LIVE)
+        if statuses is not LIVE:
+            offered = self._mask(scope, at, statuses)
+        return Rankable(
+            index=partition.words,
+            threads=partition.threads,
+            vectors=partition.vectors,
+            rows=len(partition.ids),
+            upto=partition.upto(at.known),
+            offered=self._filtered(scope, offered, filters),
+            live=live,
+            instant=lambda row: rows[row].envelope.valid_from,
+        )
 
     def _why_no_vectors(self, scopes: Sequence[str]) -> str:
         problem = self._source.dense.problem
@@ -192,12 +198,13 @@ class Reading:
         missing = self._source.dense.missing_count(scopes)
         return f"words only: {missing} memories have no vector yet; `muniment rebuild-projections` makes them"
 
-    def _mask(self, scope: str, at: Point, statuses: frozenset[Status], filters: Filters) -> NDArray[np.bool_]:
-        state = self._source.state
-        mask = state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
+    def _mask(self, scope: str, at: Point, statuses: frozenset[Status]) -> NDArray[np.bool_]:
+        return self._source.state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
+
+    def _filtered(self, scope: str, mask: NDArray[np.bool_], filters: Filters) -> NDArray[np.bool_]:
         if not filters.any:
             return mask
-        mask = mask.copy()
+        state, mask = self._source.state, mask.copy()
         partition = state.recall.partitions.get(scope)
         facets = [] if partition is None else partition.facets
         for row in np.flatnonzero(mask).tolist():

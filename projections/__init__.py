@@ -5,9 +5,9 @@ from ._beliefs import LIVE, Belief, Beliefs, Standing
 from ._bundle import Projections
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
-from ._fusion import Fused, fuse
 from ._graph import Graph
 from ._graph_rows import Row, Scopes
+from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
 from ._register import Register
 from ._state import (
@@ -62,6 +62,7 @@ __all__ = [
     "Place",
     "Prohibition",
     "Projections",
+    "Rankable",
     "Recall",
     "Register",
     "Request",
@@ -71,10 +72,11 @@ __all__ = [
     "Tombstone",
     "Tombstones",
     "from_ledger",
-    "fuse",
     "indexed_text",
     "load_embedder",
     "location",
     "may_change",
     "packaged_embedder",
+    "question_of",
+    "rank",
 ]

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from muniment.events import Batch, Event, Forgotten, Location, MemoryBody, MemoryEnvelope, SequenceGap
 
+from ._marks import marks_of, thread_of
 from ._state import Place
+from ._threads import Threads
 from ._tokens import analyze_query
 from ._vectors import VectorIndex
 from ._words import WordIndex, WordStats
 
-VERSION: Final = 1
+VERSION: Final = 2
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
@@ -35,6 +37,7 @@ class Facets(msgspec.Struct, array_like=True, frozen=True):
 
     tags: tuple[str, ...] = ()
     metadata: bytes | None = None
+    thread: str | None = None
 
 
 _NO_FACETS: Final = Facets()
@@ -73,6 +76,7 @@ class Partition:
         self.erased: set[int] = set()
         self.words = WordIndex()
         self.facets: list[Facets] = []
+        self.threads = Threads()
         self.vectors: VectorIndex | None = None
 
     def upto(self, known: int) -> int:
@@ -85,11 +89,14 @@ class Partition:
         if start == len(self.ids):
             return
         texts: list[str] = []
+        marks: list[list[str]] = []
         for row in range(start, len(self.ids)):
             body = None if row in self.erased else read_body(self.places[row])
             texts.append("" if body is None else indexed_text(body))
-            self.facets.append(_NO_FACETS if body is None else Facets(body.tags, body.metadata))
-        self.words.add_many(texts)
+            marks.append([] if body is None else marks_of(body))
+            self.facets.append(_NO_FACETS if body is None else Facets(body.tags, body.metadata, thread_of(body)))
+        self.words.add_many(texts, marks)
+        self.threads.extend(facets.thread for facets in self.facets[self.threads.rows :])
         for row in range(start, len(self.ids)):
             if row in self.erased:
                 self.words.erase(row)
@@ -100,6 +107,7 @@ class Partition:
         if row < self.words.rows:
             self.words.erase(row)
             self.facets[row] = _NO_FACETS
+            self.threads.erase(row)
         if self.vectors is not None:
             self.vectors.erase(row)
 
@@ -236,6 +244,7 @@ class Recall:
             partition = self.partitions[part.scope]
             partition.words = WordIndex.load(part.words)
             partition.facets = part.facets
+            partition.threads.extend(facets.thread for facets in part.facets)
 
     def _queue(self, event: Event, envelope: MemoryEnvelope) -> None:
         partition = self.partitions.get(envelope.scope)

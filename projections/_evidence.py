@@ -1,0 +1,185 @@
+"""
+What speaks for each candidate row: its own words and meaning, those of the turns around it, and what the question asks.
+
+Every figure depends on the row, its live neighbours and the word statistics of the point in time alone: never on which
+other rows are candidates. So it is the same in a store of ten and of a million, now and in a replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._dates import Named, nearness
+from ._marks import ASKS, NAMES_A_TIME, USER, spoken_by
+from ._threads import NOBODY, Threads
+from ._words import K1, WordIndex, WordStats, weight
+
+Rows = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Bits = NDArray[np.uint64]
+
+MAX_COVERED: Final = 64
+"""Terms of a question whose coverage is counted: one bit each."""
+REACH: Final = 8
+"""How many turns before and after a row belong to its passage."""
+LONG: Final = 32
+"""Tokens from which a longer text is no better a candidate for being longer."""
+FEATURES: Final = (
+    "meaning", "meaning_before", "meaning_after", "meaning_near",
+    "covered", "covered_with_before", "covered_near", "passage",
+    "speaker", "speaker_before", "asks", "asked_before", "length", "time", "date", "own",
+)  # fmt: skip
+
+
+class Question(NamedTuple):
+    """What is asked, as far as ranking reads it."""
+
+    terms: tuple[str, ...]
+    asks_when: bool
+    says_i: bool
+    dates: list[Named]
+
+
+class WordsOf(NamedTuple):
+    """The words of one scope for one question: for each row its BM25 score, and which terms it holds, one bit each."""
+
+    scores: NDArray[np.float32]
+    held: Bits
+
+
+def words_of(index: WordIndex, terms: Sequence[str], stats: WordStats, upto: int) -> WordsOf:
+    """Return the word scores and held terms of the rows below `upto`."""
+    scores = np.zeros(upto, dtype=np.float32)
+    held = np.zeros(upto, dtype=np.uint64)
+    if stats.rows:
+        rows, found = index.scores(terms, stats, upto)
+        scores[rows] = found
+        for number, term in enumerate(terms[:MAX_COVERED]):
+            held[index.holders(term, upto)] |= np.uint64(1 << number)
+    return WordsOf(scores, held)
+
+
+class Witnesses:
+    """Gathers the evidence for rows of one scope; `live` says which rows may speak for a neighbour."""
+
+    def __init__(
+        self,
+        question: Question,
+        stats: WordStats,
+        index: WordIndex,
+        threads: Threads,
+        words: WordsOf,
+        live: NDArray[np.bool_],
+        cosines: Callable[[Rows], NDArray[np.float32]] | None,
+        instant: Callable[[int], int],
+    ) -> None:
+        self._question, self._index, self._threads, self._words = question, index, threads, words
+        self._live, self._cosines, self._instant = live, cosines, instant
+        self._upto = len(words.scores)
+        self._weights = [weight(stats.rows, found_in) for found_in in stats.found_in]
+        self._total = sum(self._weights) or 1.0
+        # Terms beyond the bits weigh nothing in coverage, and much in nothing else.
+        self._covered_total = sum(self._weights[:MAX_COVERED]) or 1.0
+
+    def around(self, rows: Rows) -> Rows:
+        """Return the rows with their neighbours at one and two turns."""
+        near = [rows]
+        for follow in (self._threads.before, self._threads.after):
+            one = follow(rows)
+            near += [one, follow(one)]
+        found = np.unique(np.concatenate(near))
+        return found[(found >= 0) & (found < self._upto)]
+
+    def of(self, rows: Rows) -> Reals:
+        """Return one line of `FEATURES` a row."""
+        threads = self._threads
+        before, after = threads.before(rows), threads.after(rows)
+        before2, after2 = threads.before(before), threads.after(after)
+        near = [self._speaking(each) for each in (before, after, before2, after2)]
+        out = np.zeros((len(rows), len(FEATURES)), dtype=np.float64)
+        meaning = self._meanings([rows, *near])
+        out[:, 0], out[:, 1], out[:, 2], out[:, 3] = meaning[0], meaning[1], meaning[2], meaning[3] + meaning[4]
+        held = [self._held(each) for each in (rows, *near)]
+        out[:, 4] = self._coverage(held[0])
+        out[:, 5] = self._coverage(held[0] | held[1])
+        out[:, 6] = self._coverage(held[0] | held[1] | held[2] | held[3] | held[4])
+        own = self._share(rows)
+        out[:, 7] = self._passage(rows, own)
+        speaks = self._speakers()
+        out[:, 8] = self._marked(rows, speaks)
+        out[:, 9] = self._marked(near[0], speaks)
+        asks = self._index.holders(ASKS, self._upto)
+        out[:, 10] = self._marked(rows, [asks])
+        out[:, 11] = self._marked(near[0], [asks])
+        # A short turn of a talk mostly says nothing; a short note is short because somebody chose its words.
+        alone = (near[0] < 0) & (near[1] < 0)
+        out[:, 12] = np.log1p(np.where(alone, LONG, np.minimum(self._index.lengths(rows), LONG)))
+        if self._question.asks_when:
+            out[:, 13] = self._marked(rows, [self._index.holders(NAMES_A_TIME, self._upto)])
+        if self._question.dates:
+            out[:, 14] = [nearness(self._question.dates, self._instant(row)) for row in rows.tolist()]
+        out[:, 15] = own
+        return out
+
+    def _speaking(self, rows: Rows) -> Rows:
+        """Return the rows, NOBODY in place of those that may not speak: not yet there, or not live."""
+        there = (rows >= 0) & (rows < self._upto)
+        safe = np.where(there, rows, 0)
+        return np.where(there & self._live[safe], safe, NOBODY)
+
+    def _meanings(self, lists: Sequence[Rows]) -> list[Reals]:
+        if self._cosines is None:
+            return [np.zeros(len(rows)) for rows in lists]
+        distinct = np.unique(np.concatenate(lists))
+        distinct = distinct[distinct >= 0]
+        found = np.append(np.nan_to_num(self._cosines(distinct)).astype(np.float64), 0.0)
+        return [np.where(rows < 0, 0.0, found[np.searchsorted(distinct, rows)]) for rows in lists]
+
+    def _held(self, rows: Rows) -> Bits:
+        return np.where(rows < 0, np.uint64(0), self._words.held[rows])
+
+    def _coverage(self, held: Bits) -> Reals:
+        """Return the share of the question's weight that the held terms make up."""
+        covered = np.zeros(len(held), dtype=np.float64)
+        for number, each in enumerate(self._weights[:MAX_COVERED]):
+            covered += ((held >> np.uint64(number)) & np.uint64(1)).astype(np.float64) * each
+        return covered / self._covered_total
+
+    def _share(self, rows: Rows) -> Reals:
+        """Return the rows' BM25 scores as a share of the most that any text could have."""
+        scores = np.where(rows < 0, np.float32(0), self._words.scores[rows])
+        return scores.astype(np.float64) / (self._total * (K1 + 1))
+
+    def _passage(self, rows: Rows, own: Reals) -> Reals:
+        """Return the mean of the best three word scores among a row and the turns around it."""
+        best = np.zeros((3, len(rows)), dtype=np.float64)
+        best[0] = own
+        for follow in (self._threads.before, self._threads.after):
+            at = rows
+            for _ in range(REACH):
+                at = follow(at)
+                # A conversation ends for all of them sooner or later, and mostly sooner.
+                if not (at >= 0).any():
+                    break
+                here = self._share(self._speaking(at))
+                for place in range(3):
+                    best[place], here = np.maximum(best[place], here), np.minimum(best[place], here)
+        return np.asarray(best.sum(axis=0) / 3)
+
+    def _speakers(self) -> list[NDArray[np.int32]]:
+        marks = [spoken_by(term) for term in self._question.terms]
+        if self._question.says_i:
+            marks.append(USER)
+        return [self._index.holders(mark, self._upto) for mark in marks]
+
+    def _marked(self, rows: Rows, marked: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for holders in marked:
+            if len(holders):
+                at = np.minimum(np.searchsorted(holders, rows), len(holders) - 1)
+                found |= holders[at] == rows
+        return found
