@@ -181,7 +181,7 @@ class Reading:
         if statuses is not LIVE:
             offered = self._mask(scope, at, statuses)
         return Rankable(
-            index=partition.words,
+            words=partition.words,
             threads=partition.threads,
             vectors=partition.vectors,
             rows=len(partition.ids),

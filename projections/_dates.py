@@ -12,8 +12,8 @@ _MONTHS: Final = (
 )  # fmt: skip
 _MONTH = "|".join(_MONTHS)
 _NAMED = re.compile(
-    rf"(?:\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? )?\b(?P<month>{_MONTH})\b(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?"
-    r"(?:,? (?P<year>\d{4})\b)?",
+    rf"(?:\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? )?\b(?P<month>{_MONTH})\b"
+    r"(?: (?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,? (?P<year>\d{4})\b)?",
     re.IGNORECASE,
 )
 _ISO = re.compile(r"\b(\d{4})-(\d{2})(?:-(\d{2}))?\b")

@@ -29,9 +29,9 @@ REACH: Final = 8
 LONG: Final = 32
 """Tokens from which a longer text is no better a candidate for being longer."""
 FEATURES: Final = (
-    "meaning", "meaning_before", "meaning_after", "meaning_near",
+    "meaning", "meaning_before", "meaning_after",
     "covered", "covered_with_before", "covered_near", "passage",
-    "speaker", "speaker_before", "asks", "asked_before", "length", "time", "date", "own",
+    "speaker", "asks", "length", "time", "date",
 )  # fmt: skip
 
 
@@ -98,31 +98,27 @@ class Witnesses:
         """Return one line of `FEATURES` a row."""
         threads = self._threads
         before, after = threads.before(rows), threads.after(rows)
-        before2, after2 = threads.before(before), threads.after(after)
-        near = [self._speaking(each) for each in (before, after, before2, after2)]
-        out = np.zeros((len(rows), len(FEATURES)), dtype=np.float64)
-        meaning = self._meanings([rows, *near])
-        out[:, 0], out[:, 1], out[:, 2], out[:, 3] = meaning[0], meaning[1], meaning[2], meaning[3] + meaning[4]
+        near = [self._speaking(each) for each in (before, after, threads.before(before), threads.after(after))]
+        meanings = self._meanings([rows, near[0], near[1]])
         held = [self._held(each) for each in (rows, *near)]
-        out[:, 4] = self._coverage(held[0])
-        out[:, 5] = self._coverage(held[0] | held[1])
-        out[:, 6] = self._coverage(held[0] | held[1] | held[2] | held[3] | held[4])
-        own = self._share(rows)
-        out[:, 7] = self._passage(rows, own)
-        speaks = self._speakers()
-        out[:, 8] = self._marked(rows, speaks)
-        out[:, 9] = self._marked(near[0], speaks)
-        asks = self._index.holders(ASKS, self._upto)
-        out[:, 10] = self._marked(rows, [asks])
-        out[:, 11] = self._marked(near[0], [asks])
         # A short turn of a talk mostly says nothing; a short note is short because somebody chose its words.
         alone = (near[0] < 0) & (near[1] < 0)
-        out[:, 12] = np.log1p(np.where(alone, LONG, np.minimum(self._index.lengths(rows), LONG)))
-        if self._question.asks_when:
-            out[:, 13] = self._marked(rows, [self._index.holders(NAMES_A_TIME, self._upto)])
-        if self._question.dates:
-            out[:, 14] = [nearness(self._question.dates, self._instant(row)) for row in rows.tolist()]
-        out[:, 15] = own
+        question, index, upto = self._question, self._index, self._upto
+        columns: list[Reals | NDArray[np.bool_] | list[float] | float] = [
+            *meanings,
+            self._coverage(held[0]),
+            self._coverage(held[0] | held[1]),
+            self._coverage(held[0] | held[1] | held[2] | held[3] | held[4]),
+            self._passage(rows),
+            _are_among(rows, self._speakers()),
+            _are_among(rows, [index.holders(ASKS, upto)]),
+            np.log1p(np.where(alone, LONG, np.minimum(index.lengths(rows), LONG))),
+            _are_among(rows, [index.holders(NAMES_A_TIME, upto)]) if question.asks_when else 0.0,
+            [nearness(question.dates, self._instant(row)) for row in rows.tolist()] if question.dates else 0.0,
+        ]
+        out = np.zeros((len(rows), len(FEATURES)), dtype=np.float64)
+        for number, column in enumerate(columns):
+            out[:, number] = column
         return out
 
     def _speaking(self, rows: Rows) -> Rows:
@@ -154,10 +150,10 @@ class Witnesses:
         scores = np.where(rows < 0, np.float32(0), self._words.scores[rows])
         return scores.astype(np.float64) / (self._total * (K1 + 1))
 
-    def _passage(self, rows: Rows, own: Reals) -> Reals:
+    def _passage(self, rows: Rows) -> Reals:
         """Return the mean of the best three word scores among a row and the turns around it."""
         best = np.zeros((3, len(rows)), dtype=np.float64)
-        best[0] = own
+        best[0] = self._share(rows)
         for follow in (self._threads.before, self._threads.after):
             at = rows
             for _ in range(REACH):
@@ -176,10 +172,12 @@ class Witnesses:
             marks.append(USER)
         return [self._index.holders(mark, self._upto) for mark in marks]
 
-    def _marked(self, rows: Rows, marked: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
-        found = np.zeros(len(rows), dtype=np.bool_)
-        for holders in marked:
-            if len(holders):
-                at = np.minimum(np.searchsorted(holders, rows), len(holders) - 1)
-                found |= holders[at] == rows
-        return found
+
+def _are_among(rows: Rows, lists: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:
+    """Tell for each row whether one of the ascending lists holds it."""
+    found = np.zeros(len(rows), dtype=np.bool_)
+    for holders in lists:
+        if len(holders):
+            at = np.minimum(np.searchsorted(holders, rows), len(holders) - 1)
+            found |= holders[at] == rows
+    return found

@@ -24,34 +24,30 @@ DEPTH: Final = 100
 
 # Chosen by `eval/recall_weights.py` on the tuning half of each set; see eval/RESULTS.md for what each is worth.
 WEIGHTS: Final = {
-    "meaning": 5.4,
-    "meaning_before": 3.1,
-    "meaning_after": 1.0,
-    "meaning_near": 1.0,
-    "covered": 0.93,
-    "covered_with_before": 1.94,
-    "covered_near": 3.63,
-    "passage": 8.8,
-    "speaker": 2.6,
-    "speaker_before": 0.36,
-    "asks": -0.89,
-    "asked_before": 0.19,
-    "length": 1.16,
-    "time": 1.7,
-    "date": 3.46,
-    "own": 0.0,
+    "meaning": 5.9,
+    "meaning_before": 0.4,
+    "meaning_after": 1.1,
+    "covered": 1.2,
+    "covered_with_before": 2.2,
+    "covered_near": 3.3,
+    "passage": 1.4,
+    "speaker": 2.3,
+    "asks": -1.2,
+    "length": 1.1,
+    "time": 2.1,
+    "date": 4.8,
 }
 HISTORY: Final = 6.0
-"""What a row loses that is asked for but holds no longer: its successor, which mostly says less of the old words, wins."""
-_OF_NEIGHBOURS: Final = ("meaning_before", "meaning_after", "meaning_near")
+"""What a row loses that holds no longer: its successor, which may say less of the words asked for, comes first."""
+_OF_NEIGHBOURS: Final = ("meaning_before", "meaning_after")
 _WHEN = regex.compile(r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long)\b")
 _I = regex.compile(r"\b(?:i|my|me|mine|i'm|i've|myself)\b")
 
 
 class Rankable(NamedTuple):
-    """One scope at a point in time: the rows below `upto` exist, `offered` may be returned, `live` may be neighbours."""
+    """One scope at a point in time: rows below `upto` exist, `offered` may be returned, `live` may speak for others."""
 
-    index: WordIndex
+    words: WordIndex
     threads: Threads
     vectors: VectorIndex | None
     rows: int
@@ -102,7 +98,7 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     """
     stats = WordStats(0, 0, (0,) * len(question.terms))
     for scope in scopes:
-        stats = stats.plus(scope.index.statistics(question.terms, scope.upto))
+        stats = stats.plus(scope.words.statistics(question.terms, scope.upto))
     found = [_candidates(question, vector, scope, stats, max(DEPTH, 2 * k)) for scope in scopes]
     bases = np.concatenate(([0], np.cumsum([scope.rows for scope in scopes])))[: len(scopes)]
     rows = np.concatenate([part.rows + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
@@ -145,7 +141,7 @@ def weighed(features: Reals) -> Reals:
 def _candidates(
     question: Question, vector: NDArray[np.float32] | None, scope: Rankable, stats: WordStats, depth: int
 ) -> _Found:
-    words = words_of(scope.index, question.terms, stats, scope.upto)
+    words = words_of(scope.words, question.terms, stats, scope.upto)
     offered, live = _fitted(scope.offered, scope.upto), _fitted(scope.live, scope.upto)
     holders = np.flatnonzero((words.scores > 0) & offered)
     offered_words = words.scores[holders]
@@ -155,7 +151,7 @@ def _candidates(
         near, _ = scope.vectors.search(vector, allowed=offered, upto=scope.upto, k=depth)
         cosines = partial(scope.vectors.scores, vector)
         chosen.append(near)
-    witnesses = Witnesses(question, stats, scope.index, scope.threads, words, live, cosines, scope.instant)
+    witnesses = Witnesses(question, stats, scope.words, scope.threads, words, live, cosines, scope.instant)
     rows = witnesses.around(np.unique(np.concatenate(chosen)))
     # Without vectors a neighbour that holds none of the words is no match, only the turn beside one.
     rows = rows[offered[rows] & ((words.scores[rows] > 0) | (cosines is not None))]
