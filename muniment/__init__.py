@@ -49,7 +49,7 @@ from ._answers import (
     Refusal,
     Verification,
 )
-from ._context import Context
+from ._context import WEAK, Context
 from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
 from ._guarded import guarded
 from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
@@ -63,6 +63,7 @@ from ._user import UserSession
 from ._version import VERSION as __version__  # noqa: N811  # the name that tools look for
 
 __all__ = [
+    "WEAK",
     "Action",
     "BatchReceipt",
     "BeliefView",

@@ -27,7 +27,18 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import check_choice, check_list
-from muniment.projections import FAR_FUTURE, LIVE, Dense, Graph, Memory, Projections, Rankable, question_of, rank
+from muniment.projections import (
+    FAR_FUTURE,
+    LIVE,
+    Dense,
+    Graph,
+    Memory,
+    Projections,
+    Rankable,
+    question_of,
+    rank,
+    strength_of,
+)
 
 from ._answers import BeliefView, Briefing, Change, Hit, LinkView, Record
 from ._context import Context, assemble
@@ -79,11 +90,16 @@ List = list
 
 
 class Hits(list[Hit]):
-    """The hits of one recall, best first, and notes on what the answer could not take into account."""
+    """
+    The hits of one recall, best first, and notes on what the answer could not take into account.
 
-    def __init__(self, hits: Sequence[Hit] = (), notes: Sequence[str] = ()) -> None:
+    `strength` says from 0 to 1 how likely it is that they answer the question; below `muniment.WEAK`, perhaps nothing
+    relevant is stored. It errs: see eval/RESULTS.md for how often.
+    """
+
+    def __init__(self, hits: Sequence[Hit] = (), notes: Sequence[str] = (), strength: float = 0.0) -> None:
         super().__init__(hits)
-        self.notes = tuple(notes)
+        self.notes, self.strength = tuple(notes), strength
 
 
 class Filters(NamedTuple):
@@ -172,11 +188,16 @@ class Reading:
         ranked = rank(question_of(query), vector, [self._rankable(s, at, statuses, filters) for s in there], k)
         views = Views(state)
         hits = [views.hit(state.register.memories[state.recall.locate(f.row, there)], at, f) for f in ranked]
-        return Hits(hits, [self._why_no_vectors(scopes)] if vector is None else [])
+        strength = strength_of(ranked[0].score, with_vectors=vector is not None) if ranked else 0.0
+        return Hits(hits, [self._why_no_vectors(scopes)] if vector is None else [], strength)
 
     def _rankable(self, scope: str, at: Point, statuses: frozenset[Status], filters: Filters) -> Rankable:
         state = self._source.state
         partition, rows = state.recall.partitions[scope], state.register.rows[scope]
+
+        def valid_from(row: int) -> int:
+            return rows[row].envelope.valid_from
+
         offered = live = self._mask(scope, at, LIVE)
         if statuses is not LIVE:
             offered = self._mask(scope, at, statuses)
@@ -188,7 +209,7 @@ class Reading:
             upto=partition.upto(at.known),
             offered=self._filtered(scope, offered, filters),
             live=live,
-            instant=lambda row: rows[row].envelope.valid_from,
+            instant=valid_from,
         )
 
     def _why_no_vectors(self, scopes: Sequence[str]) -> str:
@@ -238,10 +259,11 @@ class Reading:
         Return the memories that fit a query as one block for a prompt: fenced, dated, labelled by origin.
 
         Stored text stands in it as JSON strings, one a line, so that it can neither close the fence nor speak as
-        somebody. `budget_tokens` counts four characters as a token.
+        somebody. `budget_tokens` counts four characters as a token. Where the evidence is weak, the block says so.
         """
         check_count(budget_tokens, "budget_tokens", 1_000_000)
-        return assemble(self.recall(query, k=k, valid_at=valid_at, known_at=known_at), budget_tokens)
+        hits = self.recall(query, k=k, valid_at=valid_at, known_at=known_at)
+        return assemble(hits, budget_tokens, hits.strength, hits.notes)
 
     # --- beliefs and records ------------------------------------------------------------------------------------------
 

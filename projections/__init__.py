@@ -7,7 +7,7 @@ from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._graph import Graph
 from ._graph_rows import Row, Scopes
-from ._ranking import Fused, Rankable, question_of, rank
+from ._ranking import Fused, Rankable, question_of, rank, strength_of
 from ._recall import Arm, Facets, Mask, Recall, indexed_text, location
 from ._register import Register
 from ._state import (
@@ -79,4 +79,5 @@ __all__ = [
     "packaged_embedder",
     "question_of",
     "rank",
+    "strength_of",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -39,6 +40,9 @@ WEIGHTS: Final = {
 }
 HISTORY: Final = 6.0
 """What a row loses that holds no longer: its successor, which may say less of the words asked for, comes first."""
+# A logistic curve of the best score, fitted on the tuning half of LoCoMo to its adversarial questions.
+_EVEN_WITH_VECTORS, _EVEN_WITHOUT = 14.4, 11.0
+_STEEPNESS = 0.35
 _OF_NEIGHBOURS: Final = ("meaning_before", "meaning_after")
 _WHEN = regex.compile(r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long)\b")
 _I = regex.compile(r"\b(?:i|my|me|mine|i'm|i've|myself)\b")
@@ -127,6 +131,16 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
             best.tolist(), word_ranks, dense_ranks, np.broadcast_to(beside, len(best)).tolist(), strict=True
         )
     ]
+
+
+def strength_of(score: float, *, with_vectors: bool) -> float:
+    """
+    Return, from 0 to 1, how likely a best hit of that score is to answer the question.
+
+    One half is where LoCoMo's answerable and unanswerable questions are equally likely, were they equally many.
+    """
+    even = _EVEN_WITH_VECTORS if with_vectors else _EVEN_WITHOUT
+    return 1 / (1 + math.exp(_STEEPNESS * (even - score)))
 
 
 def weighed(features: Reals) -> Reals:

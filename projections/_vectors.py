@@ -230,7 +230,7 @@ class VectorIndex:
 def _stand_in(row: int, dim: int) -> Floats:
     """Return a unit vector that depends on the row number only; spread out, so that the graph stays navigable."""
     vector = np.random.default_rng(row).standard_normal(dim).astype(np.float32)
-    return _on_grid(vector / np.linalg.norm(vector)).reshape(1, dim)
+    return _on_grid(np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)).reshape(1, dim)
 
 
 def _on_grid(vectors: Floats) -> Floats:
