@@ -195,8 +195,8 @@ class Reading:
         state = self._source.state
         partition, rows = state.recall.partitions[scope], state.register.rows[scope]
 
-        def valid_from(row: int) -> int:
-            return rows[row].envelope.valid_from
+        def valid_from(of: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.array([rows[row].envelope.valid_from for row in of.tolist()], dtype=np.int64)
 
         offered = live = self._mask(scope, at, LIVE)
         if statuses is not LIVE:
@@ -209,7 +209,7 @@ class Reading:
             upto=partition.upto(at.known),
             offered=self._filtered(scope, offered, filters),
             live=live,
-            instant=valid_from,
+            instants=valid_from,
         )
 
     def _why_no_vectors(self, scopes: Sequence[str]) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 _MONTHS: Final = (
     "january", "february", "march", "april", "may", "june",
@@ -18,6 +21,7 @@ _NAMED = re.compile(
 )
 _ISO = re.compile(r"\b(\d{4})-(\d{2})(?:-(\d{2}))?\b")
 MAX_DATES: Final = 4
+_LONGEST_MONTH: Final = 31
 
 
 class Named(NamedTuple):
@@ -40,23 +44,27 @@ def named_dates(text: str) -> list[Named]:
     return [date for date in found if _is_possible(date)][:MAX_DATES]
 
 
-def nearness(dates: list[Named], instant: int) -> float:
+def nearness(dates: Sequence[Named], instants: NDArray[np.int64]) -> NDArray[np.float64]:
     """
     Return 1 for an instant within a day of one of the dates or in the month, less in the week after it, and 0 beyond.
 
-    What happened on a day is told on it or in the days after.
+    What happened on a day is told on it or in the days after. Instants are in microseconds since the epoch, UTC.
     """
-    return max((_nearness(date, instant) for date in dates), default=0.0)
-
-
-def _nearness(date: Named, instant: int) -> float:
-    when = datetime.fromtimestamp(instant / 1_000_000, UTC)
-    if not date.day:
-        months = (when.year - date.year) * 12 * bool(date.year) + when.month - date.month
-        return 1.0 if months == 0 else 0.5 if months == 1 and when.day <= 7 else 0.0
-    days = (when - datetime(date.year or when.year, date.month, min(date.day, 28), tzinfo=UTC)).days
-    days -= date.day - min(date.day, 28)
-    return 1.0 if -1 <= days <= 1 else 0.7 if 0 <= days <= 7 else 0.3 if -7 <= days <= 14 else 0.0
+    best = np.zeros(len(instants), dtype=np.float64)
+    when = instants.astype("datetime64[us]")
+    days, months = when.astype("datetime64[D]").astype(np.int64), when.astype("datetime64[M]").astype(np.int64)
+    for date in dates:
+        month = (date.year - 1970) * 12 + date.month - 1 if date.year else months // 12 * 12 + date.month - 1
+        first = np.asarray(month, dtype=np.int64).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        late = days - first
+        if date.day:
+            late = late - (date.day - 1)
+            spans = [(-7, 14, 0.3), (0, 7, 0.7), (-1, 1, 1.0)]
+        else:
+            spans = [(0, _LONGEST_MONTH + 6, 0.5), (0, _LONGEST_MONTH - 1, 1.0)]
+        for least, most, worth in spans:
+            best = np.maximum(best, np.where((late >= least) & (late <= most), worth, 0.0))
+    return best
 
 
 def _is_possible(date: Named) -> bool:

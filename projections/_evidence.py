@@ -75,10 +75,10 @@ class Witnesses:
         words: WordsOf,
         live: NDArray[np.bool_],
         cosines: Callable[[Rows], NDArray[np.float32]] | None,
-        instant: Callable[[int], int],
+        instants: Callable[[Rows], Rows],
     ) -> None:
         self._question, self._index, self._threads, self._words = question, index, threads, words
-        self._live, self._cosines, self._instant = live, cosines, instant
+        self._live, self._cosines, self._instants = live, cosines, instants
         self._upto = len(words.scores)
         self._weights = [weight(stats.rows, found_in) for found_in in stats.found_in]
         self._total = sum(self._weights) or 1.0
@@ -87,12 +87,15 @@ class Witnesses:
 
     def around(self, rows: Rows) -> Rows:
         """Return the rows with their neighbours at one and two turns."""
-        near = [rows]
+        # One flag a row: several times faster than sorting what was found.
+        found = np.zeros(self._upto + 1, dtype=np.bool_)
+        found[rows] = True
         for follow in (self._threads.before, self._threads.after):
-            one = follow(rows)
-            near += [one, follow(one)]
-        found = np.unique(np.concatenate(near))
-        return found[(found >= 0) & (found < self._upto)]
+            at = rows
+            for _ in range(2):
+                at = follow(at)
+                found[np.where((at >= 0) & (at < self._upto), at, self._upto)] = True
+        return np.flatnonzero(found[:-1])
 
     def of(self, rows: Rows) -> Reals:
         """Return one line of `FEATURES` a row."""
@@ -104,7 +107,7 @@ class Witnesses:
         # A short turn of a talk mostly says nothing; a short note is short because somebody chose its words.
         alone = (near[0] < 0) & (near[1] < 0)
         question, index, upto = self._question, self._index, self._upto
-        columns: list[Reals | NDArray[np.bool_] | list[float] | float] = [
+        columns: list[Reals | NDArray[np.bool_] | float] = [
             *meanings,
             self._coverage(held[0]),
             self._coverage(held[0] | held[1]),
@@ -114,7 +117,7 @@ class Witnesses:
             _are_among(rows, [index.holders(ASKS, upto)]),
             np.log1p(np.where(alone, LONG, np.minimum(index.lengths(rows), LONG))),
             _are_among(rows, [index.holders(NAMES_A_TIME, upto)]) if question.asks_when else 0.0,
-            [nearness(question.dates, self._instant(row)) for row in rows.tolist()] if question.dates else 0.0,
+            nearness(question.dates, self._instants(rows)) if question.dates else 0.0,
         ]
         out = np.zeros((len(rows), len(FEATURES)), dtype=np.float64)
         for number, column in enumerate(columns):
@@ -130,9 +133,14 @@ class Witnesses:
     def _meanings(self, lists: Sequence[Rows]) -> list[Reals]:
         if self._cosines is None:
             return [np.zeros(len(rows)) for rows in lists]
-        distinct = np.unique(np.concatenate(lists))
-        distinct = distinct[distinct >= 0]
-        found = np.append(np.nan_to_num(self._cosines(distinct)).astype(np.float64), 0.0)
+        wanted = np.zeros(self._upto + 1, dtype=np.bool_)
+        for rows in lists:
+            wanted[rows] = True
+        wanted[-1] = False  # NOBODY
+        distinct = np.flatnonzero(wanted)
+        found = self._cosines(distinct).astype(np.float64)
+        found[np.isnan(found)] = 0.0
+        found = np.append(found, 0.0)
         return [np.where(rows < 0, 0.0, found[np.searchsorted(distinct, rows)]) for rows in lists]
 
     def _held(self, rows: Rows) -> Bits:

@@ -58,7 +58,7 @@ class Rankable(NamedTuple):
     upto: int
     offered: Mask
     live: Mask
-    instant: Callable[[int], int]
+    instants: Callable[[Rows], Rows]
 
 
 class Fused(NamedTuple):
@@ -165,8 +165,8 @@ def _candidates(
         near, _ = scope.vectors.search(vector, allowed=offered, upto=scope.upto, k=depth)
         cosines = partial(scope.vectors.scores, vector)
         chosen.append(near)
-    witnesses = Witnesses(question, stats, scope.words, scope.threads, words, live, cosines, scope.instant)
-    rows = witnesses.around(np.unique(np.concatenate(chosen)))
+    witnesses = Witnesses(question, stats, scope.words, scope.threads, words, live, cosines, scope.instants)
+    rows = witnesses.around(np.concatenate(chosen))
     # Without vectors a neighbour that holds none of the words is no match, only the turn beside one.
     rows = rows[offered[rows] & ((words.scores[rows] > 0) | (cosines is not None))]
     return _Found(rows, witnesses.of(rows), live[rows], words.scores[rows], offered_words, near)

@@ -32,8 +32,8 @@ SCALE = np.float32(4080)
 _COSINE = np.float32(1 / (4080 * 4080))
 
 # Above this many rows, the signs of the components choose which rows are scored: 32 times less to read.
-SIGNS_FROM = 20_000
-SIGNED_CANDIDATES = 1_000  # at least, and 4 times what is asked for
+SIGNS_FROM = 4_000
+SIGNED_CANDIDATES = 500  # at least, and 4 times what is asked for
 
 
 class VectorIndex:
