@@ -20,7 +20,8 @@ import muniment
 from muniment import Hit, Store
 
 from ._abstention import auc, error_rates
-from ._harness import DataAbsent, Result, need
+from ._harness import Result, need
+from ._longmemeval import measure_sessions
 from ._memops import contradiction_rows, replay_scenarios
 from ._plot import line_plot
 from ._scripts import find_in_every_script
@@ -67,19 +68,26 @@ def run(args: argparse.Namespace) -> Result:
                 result["beam"] = _measure(store, "eval/beam", "message", talks, lines, "BEAM")
         if "memops" in wanted:
             path = need(args, "memops/memops_dev.jsonl.xz")
-            with _store(cache, "memops", args.model) as store:
+            # Anew each time: what its scenarios forget is refused when they are played again.
+            with tempfile.TemporaryDirectory() as folder, _store(Path(folder), "memops", args.model) as store:
                 result["memops"] = replay_scenarios(store, path)
             result["memops_unkeyed"] = contradiction_rows(path, args.model, cache)
         if "scripts" in wanted:
             with tempfile.TemporaryDirectory() as folder, _store(Path(folder), "scripts", "none") as store:
                 result["scripts"] = find_in_every_script(store)
         if args.long:
-            raise DataAbsent("the LongMemEval part has no results yet")
+            result["longmemeval"] = _long(args, cache)
     if lines:
         args.out.mkdir(parents=True, exist_ok=True)
         title = "recall against k: mean share of the gold turns or messages in the top k, reporting halves"
         (args.out / "recall.svg").write_text(line_plot(title, KS, lines), encoding="utf-8")
     return result
+
+
+def _long(args: argparse.Namespace, cache: Path) -> Result:
+    questions = need(args, "longmemeval/longmemeval_s_dev_questions.jsonl.xz")
+    sessions = need(args, "longmemeval/longmemeval_s_sessions_full.jsonl.xz")
+    return measure_sessions(questions, sessions, args.long, cache, args.model)
 
 
 def _store(cache: Path, name: str, model: str | None) -> contextlib.AbstractContextManager[Store]:

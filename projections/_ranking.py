@@ -20,7 +20,7 @@ from ._words import WordIndex, WordStats
 
 Mask = NDArray[np.bool_]
 
-DEPTH: Final = 100
+DEPTH: Final = 40
 """Candidates of each arm and scope at least; twice as many as are asked for, where that is more."""
 
 # Chosen by `eval/recall_weights.py` on the tuning half of each set; see eval/RESULTS.md for what each is worth.
