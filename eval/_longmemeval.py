@@ -38,7 +38,7 @@ def measure_sessions(questions: Path, sessions: Path, count: int, cache: Path, m
             session = store.session(scope="eval/long", actor="user")
             items = [item for s, d in _dated(one) for item in _turns(s, d, kept[s])]
             for start in range(0, len(items), 500):
-                session.remember_many(items[start : start + 500])
+                session.remember_many(items[start : start + 500], on_refusal="skip")
             store.embed()
             hits = session.recall(one["question"], k=_K)
             found.append((one, _ranked_sessions(hits), hits.strength))
@@ -77,7 +77,7 @@ def _dated(question: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _turns(session: str, date: str, turns: list[tuple[str, str]]) -> Iterator[dict[str, object]]:
     roles = {"u": "user", "a": "assistant"}
     for number, (who, text) in enumerate(turns):
-        if text.strip():
+        if any(character.isalnum() for character in text):
             told = {"conversation": session, "role": roles.get(who, who)}
             source = f"long:{session}/{number}"
             yield {"content": text, "kind": "chat", "valid_from": date, "metadata": told, "source": source}

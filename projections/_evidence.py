@@ -24,7 +24,7 @@ Bits = NDArray[np.uint64]
 
 MAX_COVERED: Final = 64
 """Terms of a question whose coverage is counted: one bit each."""
-REACH: Final = 8
+REACH: Final = 5
 """How many turns before and after a row belong to its passage."""
 LONG: Final = 32
 """Tokens from which a longer text is no better a candidate for being longer."""
@@ -45,8 +45,13 @@ class Question(NamedTuple):
 
 
 class WordsOf(NamedTuple):
-    """The words of one scope for one question: for each row its BM25 score, and which terms it holds, one bit each."""
+    """
+    The words of one scope for one question: for each row its BM25 score, and which terms it holds, one bit each.
 
+    `holders` are the rows that hold any.
+    """
+
+    holders: Rows
     scores: NDArray[np.float32]
     held: Bits
 
@@ -55,12 +60,13 @@ def words_of(index: WordIndex, terms: Sequence[str], stats: WordStats, upto: int
     """Return the word scores and held terms of the rows below `upto`."""
     scores = np.zeros(upto, dtype=np.float32)
     held = np.zeros(upto, dtype=np.uint64)
+    rows = np.zeros(0, dtype=np.int64)
     if stats.rows:
         rows, found = index.scores(terms, stats, upto)
         scores[rows] = found
         for number, term in enumerate(terms[:MAX_COVERED]):
             held[index.holders(term, upto)] |= np.uint64(1 << number)
-    return WordsOf(scores, held)
+    return WordsOf(rows, scores, held)
 
 
 class Witnesses:

@@ -157,7 +157,7 @@ def _candidates(
 ) -> _Found:
     words = words_of(scope.words, question.terms, stats, scope.upto)
     offered, live = _fitted(scope.offered, scope.upto), _fitted(scope.live, scope.upto)
-    holders = np.flatnonzero((words.scores > 0) & offered)
+    holders = words.holders[offered[words.holders]]
     offered_words = words.scores[holders]
     chosen, near = [_best(holders, offered_words, depth)], _NO_ROWS
     cosines = None
