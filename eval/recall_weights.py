@@ -37,7 +37,7 @@ class _Case(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add where the stores are, and how much BEAM weighs beside LoCoMo."""
     parser.add_argument("--cache", type=Path, required=True, help="where `eval recall` keeps its stores")
-    parser.add_argument("--beam", type=float, default=3.0, help="the weight of BEAM beside that of LoCoMo")
+    parser.add_argument("--beam", type=float, default=2.0, help="the weight of BEAM beside that of LoCoMo")
 
 
 def run(args: argparse.Namespace) -> Result:

@@ -30,7 +30,7 @@ LONG: Final = 32
 """Tokens from which a longer text is no better a candidate for being longer."""
 FEATURES: Final = (
     "meaning", "meaning_before", "meaning_after",
-    "covered", "covered_with_before", "covered_near", "passage",
+    "covered", "covered_near", "passage",
     "speaker", "asks", "length", "time", "date",
 )  # fmt: skip
 
@@ -116,7 +116,6 @@ class Witnesses:
         columns: list[Reals | NDArray[np.bool_] | float] = [
             *meanings,
             self._coverage(held[0]),
-            self._coverage(held[0] | held[1]),
             self._coverage(held[0] | held[1] | held[2] | held[3] | held[4]),
             self._passage(rows),
             _are_among(rows, self._speakers()),
