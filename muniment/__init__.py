@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._public import *  # noqa: F403  # named below, one by one
 
 __all__ = [
+    "WEAK",
     "Action",
     "Audit",
     "AuditedEvidence",

@@ -115,13 +115,18 @@ class Record(Answer, frozen=True, kw_only=True):
 
 
 class Hit(Record, frozen=True, kw_only=True):
-    """A memory that was recalled, with the parts of its score and its rank in each arm, counted from 1."""
+    """
+    A memory that was recalled, with the parts of its score and its rank in each arm, counted from 1.
+
+    `word_score` is its BM25 score, `dense_score` its cosine, `near_score` what the meaning of the turns around it adds.
+    """
 
     score: float
     word_score: float | None
     dense_score: float | None
     word_rank: int | None
     dense_rank: int | None
+    near_score: float
     why: str
 
 

@@ -45,12 +45,13 @@ from ._answers import (
     Verification,
 )
 from ._auditing import Audit, AuditedEvidence, AuditedSignature
-from ._context import Context
+from ._context import WEAK, Context
 from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
 from ._guarded import guarded
 from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
 from ._operator import Operator, TombstoneView, Trace
-from ._reading import Hits, Subtree
+from ._reading import Subtree
+from ._recalling import Hits
 from ._receipts import Proof, check_proof
 from ._replayed import PastSession, PastStore
 from ._session import Session
@@ -62,6 +63,7 @@ from ._version import VERSION as __version__  # noqa: N811  # the name that tool
 from ._witness import Checkpoint
 
 __all__ = [
+    "WEAK",
     "Action",
     "Audit",
     "AuditedEvidence",

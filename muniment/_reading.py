@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, Protocol, cast
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from muniment.events import (
     BadArgument,
     Instant,
-    Kind,
     NotFound,
-    Status,
     ValueKeys,
     check_text,
     covers,
     format_id,
     is_id_prefix,
-    parse_data,
-    parse_instant,
     parse_scope,
     to_datetime,
 )
-from muniment.gate import check_choice, check_list
-from muniment.projections import FAR_FUTURE, LIVE, Dense, Graph, Memory, Projections, fuse
+from muniment.gate import check_list
+from muniment.projections import Dense, Graph, Memory, Projections
 
-from ._answers import BeliefView, Briefing, Change, Hit, LinkView, Record
+from ._answers import BeliefView, Briefing, Change, LinkView, Record
 from ._context import Context, assemble
 from ._diff import changes
 from ._points import KnownAt, Point, point
+from ._recalling import Asked, Hits, check_kinds, check_statuses, filters_of, recalled
 from ._sql import Table, run_sql
 from ._views import Views
 
@@ -40,8 +35,6 @@ DEFAULT_STATUS: Final = ("active", "conditional")
 MAX_K: Final = 1_000
 MAX_LIST: Final = 10_000
 MAX_DEPTH: Final = 16
-_DEPTH: Final = 200
-"""Candidates that the dense arm offers at least; the word arm offers every row that holds a word."""
 
 
 class Subtree(msgspec.Struct, frozen=True):
@@ -78,29 +71,6 @@ class Source(Protocol):
 
 List = list
 """`Reading.list` hides the built-in name inside the class."""
-
-
-class Hits(list[Hit]):
-    """The hits of one recall, best first, and notes on what the answer could not take into account."""
-
-    def __init__(self, hits: Sequence[Hit] = (), notes: Sequence[str] = ()) -> None:
-        super().__init__(hits)
-        self.notes = tuple(notes)
-
-
-class Filters(NamedTuple):
-    """What a recall is limited to; None means no limit."""
-
-    kinds: frozenset[str] | None
-    tags: frozenset[str] | None
-    where: dict[str, object] | None
-    since: int | None
-    until: int | None
-
-    @property
-    def any(self) -> bool:
-        """Tell whether there is a limit at all."""
-        return any(part is not None for part in self)
 
 
 class Reading:
@@ -144,8 +114,8 @@ class Reading:
         """
         check_text(query, what="query")
         check_count(k, "k", MAX_K)
-        filters = _filters(kinds, tags, where, since, until)
-        statuses = _statuses(status)
+        filters = filters_of(kinds, tags, where, since, until)
+        statuses = check_statuses(status)
         with self._mutex:
             self._source.refresh()
             scopes = self._scopes()
@@ -154,72 +124,10 @@ class Reading:
         with self._mutex:
             self._source.refresh()
             at = self._point(valid_at, known_at)
-            hits = self._recall(query, vector, k, filters, statuses, at)
+            asked = Asked(query, vector, k, filters, statuses, at)
+            hits = recalled(self._source.state, self._source.dense, self._scopes(), asked)
             self._recalled = tuple(bytes.fromhex(hit.id) for hit in hits)
             return hits
-
-    def _recall(
-        self,
-        query: str,
-        vector: NDArray[np.float32] | None,
-        k: int,
-        filters: Filters,
-        statuses: frozenset[Status],
-        at: Point,
-    ) -> Hits:
-        state, scopes = self._source.state, self._scopes()
-        state.recall.absorb(scopes)
-        masks = [self._mask(scope, at, statuses, filters) for scope in scopes]
-        self._check_where(filters, scopes)
-        words = state.recall.find_words(query, scopes, masks, at.known)
-        notes: List[str] = []
-        rows: tuple[NDArray[np.int64], NDArray[np.float32]] = (np.zeros(0, np.int64), np.zeros(0, np.float32))
-        if vector is None:
-            notes.append(self._why_no_vectors(scopes))
-        else:
-            rows = state.recall.find_meaning(vector, scopes, masks, at.known, max(_DEPTH, 4 * k))
-        views = Views(state)
-        hits: List[Hit] = []
-        for fused in fuse(words, rows)[:k]:
-            memory = state.register.memories[state.recall.locate(fused.row, scopes)]
-            hits.append(views.hit(memory, at, fused))
-        return Hits(hits, notes)
-
-    def _why_no_vectors(self, scopes: Sequence[str]) -> str:
-        problem = self._source.dense.problem
-        if problem is not None:
-            return f"words only: {problem}"
-        if self._source.dense.loading:
-            return "words only: the model is being loaded"
-        missing = self._source.dense.missing_count(scopes)
-        return f"words only: {missing} memories have no vector yet; `muniment rebuild-projections` makes them"
-
-    def _mask(self, scope: str, at: Point, statuses: frozenset[Status], filters: Filters) -> NDArray[np.bool_]:
-        state = self._source.state
-        mask = state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
-        if not filters.any:
-            return mask
-        partition = state.recall.partition(scope)
-        if partition is None:
-            return mask
-        mask = mask.copy()
-        for row in np.flatnonzero(mask).tolist():
-            facets = partition.words.facets(row)
-            mask[row] = _has_facets(facets.tags, facets.metadata, filters) and _fits(partition.rows[row], filters)
-        return mask
-
-    def _check_where(self, filters: Filters, scopes: Sequence[str]) -> None:
-        # A filter on a key that nothing has is a mistake, and must not read as "no such memory".
-        if filters.where is None:
-            return
-        unknown = set(filters.where)
-        for scope in scopes:
-            partition = self._source.state.recall.partition(scope)
-            for facets in () if partition is None else partition.words.all_facets():
-                if unknown and facets.metadata is not None:
-                    unknown -= set(cast("dict[str, object]", parse_data(facets.metadata)))
-        if unknown:
-            raise BadArgument(argument="where", detail=f"no memory here has metadata `{sorted(unknown)[0]}`")
 
     def context(
         self,
@@ -234,10 +142,11 @@ class Reading:
         Return the memories that fit a query as one block for a prompt: fenced, dated, labelled by origin.
 
         Stored text stands in it as JSON strings, one a line, so that it can neither close the fence nor speak as
-        somebody. `budget_tokens` counts four characters as a token.
+        somebody. `budget_tokens` counts four characters as a token. Where the evidence is weak, the block says so.
         """
         check_count(budget_tokens, "budget_tokens", 1_000_000)
-        return assemble(self.recall(query, k=k, valid_at=valid_at, known_at=known_at), budget_tokens)
+        hits = self.recall(query, k=k, valid_at=valid_at, known_at=known_at)
+        return assemble(hits, budget_tokens, hits.strength, hits.notes)
 
     # --- beliefs and records ------------------------------------------------------------------------------------------
 
@@ -297,8 +206,8 @@ class Reading:
     ) -> List[Record]:
         """Return memories in the order they were recorded, erased ones left out; `after` is the last id of a page."""
         check_count(limit, "limit", MAX_LIST)
-        wanted = None if kinds is None else _kinds(kinds)
-        statuses = None if status is None else {s.value for s in _statuses(status)}
+        wanted = None if kinds is None else check_kinds(kinds)
+        statuses = None if status is None else {s.value for s in check_statuses(status)}
         with self._mutex:
             self._source.refresh()
             at = self._point(None, known_at)
@@ -495,53 +404,3 @@ def check_count(count: object, what: str, most: int) -> None:
     """Raise BadArgument unless it is a whole number from 1 to a bound."""
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
         raise BadArgument(argument=what, detail=f"expected a whole number from 1 to {most}, got `{count}`")
-
-
-def _filters(
-    kinds: Sequence[str] | None,
-    tags: Sequence[str] | None,
-    where: Mapping[str, object] | None,
-    since: Instant | None,
-    until: Instant | None,
-) -> Filters:
-    return Filters(
-        None if kinds is None else _kinds(kinds),
-        None if tags is None else frozenset(check_list(tags, "tags")),
-        None if where is None else dict(where),
-        None if since is None else parse_instant(since),
-        None if until is None else parse_instant(until),
-    )
-
-
-def _kinds(kinds: Sequence[str]) -> frozenset[str]:
-    return frozenset(check_choice(kind, Kind, "kinds") for kind in check_list(kinds, "kinds"))
-
-
-def _statuses(status: Collection[str]) -> frozenset[Status]:
-    words = [s.value for s in Status]
-    for given in check_list(
-        cast("Sequence[str]", list(status) if isinstance(status, (set, frozenset)) else status), "status"
-    ):
-        if given not in words:
-            raise BadArgument(argument="status", detail=f"expected some of {', '.join(words)}, got `{given}`")
-    return LIVE if set(status) == {s.value for s in LIVE} else frozenset(Status(s) for s in status)
-
-
-def _fits(memory: Memory, filters: Filters) -> bool:
-    envelope = memory.envelope
-    if filters.kinds is not None and envelope.kind not in filters.kinds:
-        return False
-    if filters.since is not None and envelope.valid_from < filters.since:
-        return False
-    return envelope.valid_from < (FAR_FUTURE if filters.until is None else filters.until)
-
-
-def _has_facets(tags: tuple[str, ...], metadata: bytes | None, filters: Filters) -> bool:
-    if filters.tags is not None and not filters.tags.issubset(tags):
-        return False
-    if filters.where is None:
-        return True
-    if metadata is None:
-        return False
-    data = cast("dict[str, object]", parse_data(metadata))
-    return all(key in data and data[key] == value for key, value in filters.where.items())

@@ -33,6 +33,7 @@ class Views:
             dense_score=fused.dense_score,
             word_rank=fused.word_rank,
             dense_rank=fused.dense_rank,
+            near_score=fused.near_score,
             why=_why(fused),
         )
 
@@ -132,4 +133,6 @@ def _why(fused: Fused) -> str:
         parts.append(f"words, rank {fused.word_rank}")
     if fused.dense_rank is not None:
         parts.append(f"meaning, rank {fused.dense_rank}")
+    if not parts:
+        parts.append("beside a turn that fits")
     return "; ".join(parts)

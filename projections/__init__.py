@@ -5,11 +5,11 @@ from ._beliefs import LIVE, Belief, Beliefs, Standing
 from ._bundle import Projections, spans, without_collection
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
-from ._fusion import Fused, fuse
 from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
-from ._recall import Arm, Mask, Recall, location
+from ._ranking import Fused, Rankable, question_of, rank, strength_of
+from ._recall import Mask, Partition, Recall, location
 from ._register import Register
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
@@ -44,7 +44,6 @@ __all__ = [
     "LATEST",
     "LIVE",
     "PROJECTION_VERSIONS",
-    "Arm",
     "Belief",
     "Beliefs",
     "Buffer",
@@ -66,10 +65,12 @@ __all__ = [
     "Link",
     "Mask",
     "Memory",
+    "Partition",
     "Place",
     "PlainSections",
     "Prohibition",
     "Projections",
+    "Rankable",
     "Recall",
     "Register",
     "Repairing",
@@ -83,13 +84,15 @@ __all__ = [
     "Tombstones",
     "Tree",
     "from_ledger",
-    "fuse",
     "indexed_text",
     "load_embedder",
     "location",
     "may_change",
     "packaged_embedder",
+    "question_of",
+    "rank",
     "spans",
+    "strength_of",
     "without_collection",
     "write_sections",
 ]

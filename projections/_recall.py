@@ -8,7 +8,7 @@ words are taken in when somebody asks, and vectors are made then too, up to a bo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -21,21 +21,10 @@ from ._lookups import ById, ScopeRows
 from ._lookups import Rows as ScopeTable
 from ._segments import SEGMENT_BITS, Fragment, Fragments, ReadBody, ScopeWords
 from ._state import Memory, Place
-from ._tokens import analyze_query
 from ._vectors import VectorIndex
-from ._words import WordStats
 
-VERSION: Final = 2
+VERSION: Final = 3
 Mask = NDArray[np.bool_]
-Rows = NDArray[np.int64]
-Scores = NDArray[np.float32]
-
-
-class Arm(NamedTuple):
-    """The candidates of one arm, as rows of the asked scopes laid end to end, and their scores."""
-
-    rows: Rows
-    scores: Scores
 
 
 class Stored(Protocol):
@@ -119,48 +108,6 @@ class Recall:
             partition = self.partition(scope)
             if partition is not None:
                 partition.words.absorb()
-
-    def find_words(self, query: str, scopes: Sequence[str], masks: Sequence[Mask | None], known: int) -> Arm:
-        """Return the rows that hold a word of the query and that the masks allow."""
-        self.absorb(scopes)
-        terms = list(analyze_query(query).terms)
-        if not terms:
-            return _EMPTY
-        parts = [(self.partition(scope), mask) for scope, mask in zip(scopes, masks, strict=True)]
-        stats = WordStats(0, 0, (0,) * len(terms))
-        for partition, _ in parts:
-            if partition is not None:
-                stats = stats.plus(partition.words.statistics(terms, partition.rows.upto(known)))
-        found: list[tuple[Rows, Scores]] = []
-        base = 0
-        for partition, mask in parts:
-            if partition is None:
-                continue
-            rows, scores = partition.words.scores(terms, stats, partition.rows.upto(known))
-            if mask is not None:
-                kept = mask[rows]
-                rows, scores = rows[kept], scores[kept]
-            found.append((rows + base, scores))
-            base += len(partition.rows)
-        return _joined(found)
-
-    def find_meaning(
-        self, query: NDArray[np.float32], scopes: Sequence[str], masks: Sequence[Mask | None], known: int, depth: int
-    ) -> Arm:
-        """Return the rows nearest to a query vector among those that the masks allow, at most `depth` a scope."""
-        found: list[tuple[Rows, Scores]] = []
-        base = 0
-        for scope, mask in zip(scopes, masks, strict=True):
-            partition = self.partition(scope)
-            if partition is None:
-                continue
-            if partition.vectors is not None:
-                upto = partition.rows.upto(known)
-                allowed = None if mask is None else mask[:upto]
-                rows, scores = partition.vectors.search(query, allowed=allowed, upto=upto, k=depth)
-                found.append((rows + base, scores))
-            base += len(partition.rows)
-        return _joined(found)
 
     def locate(self, row: int, scopes: Sequence[str]) -> bytes:
         """Return the id of a row, counted over the asked scopes laid end to end."""
@@ -264,12 +211,5 @@ def location(place: Place) -> Location:
     return Location(place.segment, place.offset, place.length)
 
 
-def _joined(found: list[tuple[Rows, Scores]]) -> Arm:
-    if not found:
-        return _EMPTY
-    return Arm(np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found]))
-
-
-_EMPTY: Final = Arm(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode_rows = msgspec.msgpack.Decoder(_SavedRows).decode

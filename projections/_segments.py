@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from muniment.events import MemoryBody, ProjectionStale
 
 from ._lookups import ScopeRows
+from ._marks import marks_of, thread_of
 from ._state import Place
+from ._threads import Threads
 from ._words import PackedWords, WordIndex, WordStats
 
 SEGMENT_BITS: Final = 12
@@ -27,10 +29,11 @@ ReadBody = Callable[[Place], MemoryBody | None]
 
 
 class Facets(msgspec.Struct, array_like=True, frozen=True):
-    """What filters may ask of a row, and what dies with its body."""
+    """What filters may ask of a row, the conversation that it is part of, and what dies with its body."""
 
     tags: tuple[str, ...] = ()
     metadata: bytes | None = None
+    thread: str | None = None
 
 
 NO_FACETS: Final = Facets()
@@ -100,6 +103,7 @@ class ScopeWords:
         self._chunks: list[int] = []
         self._firsts: list[int] = []
         self._bounded = 0
+        self._threads = Threads()
         self.erased: set[int] = set()
 
     def chunks(self) -> Mapping[int, tuple[int, int]]:
@@ -131,6 +135,8 @@ class ScopeWords:
         segment = self._segments.get(chunk)
         if segment is not None and row < segment.end:
             segment.erase(row)
+        if row < self._threads.rows:
+            self._threads.erase(row)
 
     def changed(self) -> set[int]:
         """Return the loaded chunks that no saved one equals."""
@@ -165,6 +171,33 @@ class ScopeWords:
             rows.append(found + segment.first)
             scores.append(scored)
         return np.concatenate(rows), np.concatenate(scores)
+
+    def holders(self, term: str, upto: int) -> NDArray[np.int64]:
+        """Return the rows below `upto` that hold a term or a mark, ascending."""
+        found = [s.words.holders(term, upto - s.first).astype(np.int64) + s.first for s in self._below(upto)]
+        return np.concatenate(found or [np.zeros(0, np.int64)])
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return how many tokens each row has; all of them were absorbed."""
+        found = np.zeros(len(rows), dtype=np.int32)
+        numbers = np.searchsorted(self._firsts, rows, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            here = numbers == number
+            found[here] = self._segments[self._chunks[number]].words.lengths(rows[here] - self._firsts[number])
+        return found
+
+    @property
+    def threads(self) -> Threads:
+        """The conversations, over every row there is."""
+        self._bound()
+        if self._threads.rows < self._bounded:
+            self.absorb()
+            start = bisect_right(self._firsts, self._threads.rows) - 1
+            for chunk in self._chunks[start:]:
+                segment = self._segments[chunk]
+                rows = range(self._threads.rows - segment.first, segment.words.rows)
+                self._threads.extend(segment.facets.get(row, NO_FACETS).thread for row in rows)
+        return self._threads
 
     def facets(self, row: int) -> Facets:
         """Return the facets of a row that was absorbed."""
@@ -220,12 +253,15 @@ class ScopeWords:
         rows, words = self._rows(), segment.unpacked()
         start = segment.end
         texts: list[str] = []
+        marks: list[list[str]] = []
         for row in range(start, end):
             body = None if row in self.erased else self._read_body(rows[row].place)
             texts.append("" if body is None else indexed_text(body))
-            if body is not None and (body.tags or body.metadata is not None):
-                segment.facets[row - segment.first] = Facets(body.tags, body.metadata)
-        words.add_many(texts)
+            marks.append([] if body is None else marks_of(body))
+            facets = NO_FACETS if body is None else Facets(body.tags, body.metadata, thread_of(body))
+            if facets != NO_FACETS:
+                segment.facets[row - segment.first] = facets
+        words.add_many(texts, marks)
         for row in range(start, end):
             if row in self.erased:
                 words.erase(row - segment.first)

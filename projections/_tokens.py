@@ -10,8 +10,8 @@ import regex
 
 from ._stem import stem
 
-# Changes whenever the tokens of any text would: an index made with another one is rebuilt.
-ANALYZER_ID = f"words-2/unicode-{unicodedata.unidata_version}/regex-{regex.__version__}"
+# Changes whenever the tokens or the marks of any text would: an index made with another one is rebuilt.
+ANALYZER_ID = f"words-3/unicode-{unicodedata.unidata_version}/regex-{regex.__version__}"
 
 MAX_TOKEN = 64  # code points; a longer run of letters is cut there, so that no blob becomes a term
 MAX_QUERY_TERMS = 128  # distinct terms of a query that are looked up, the first ones

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import msgspec
@@ -67,10 +68,11 @@ class WordIndex:
         self._total = 0
         self.rows = 0
 
-    def add_many(self, texts: Sequence[str]) -> None:
-        """Append one row a text; a blank text makes a row that nothing finds."""
+    def add_many(self, texts: Sequence[str], marks: Sequence[Sequence[str]] = ()) -> None:
+        """Append one row a text, with its marks; a blank text without any makes a row that nothing finds."""
         for start in range(0, len(texts), _ADDED_AT_ONCE):
-            self._add([analyze(text) for text in texts[start : start + _ADDED_AT_ONCE]])
+            part = slice(start, start + _ADDED_AT_ONCE)
+            self._add([analyze(text) for text in texts[part]], marks[part])
 
     def erase(self, row: int) -> None:
         """Take out all that the row's text left here; only the fact that the row existed stays."""
@@ -107,6 +109,14 @@ class WordIndex:
         upto = min(upto, self.rows)
         postings = {term: self._postings.of(self._ids[term], upto) for term in terms if term in self._ids}
         return _scores(postings, terms, stats, self._lengths[:upto])
+
+    def holders(self, term: str, upto: int) -> NDArray[np.int32]:
+        """Return the rows below `upto` that hold a term or a mark, ascending."""
+        return self._postings.of(self._ids[term], upto)[0] if term in self._ids else np.zeros(0, dtype=np.int32)
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return how many tokens each row has."""
+        return self._lengths[rows]
 
     def dump(self) -> bytes:
         """Return the index as bytes; equal indexes give equal bytes, however they were made."""
@@ -153,12 +163,13 @@ class WordIndex:
             counts=_bytes(counts, "<i4"),
         )
 
-    def _add(self, rows: Sequence[Sequence[str]]) -> None:
+    def _add(self, rows: Sequence[Sequence[str]], marks: Sequence[Sequence[str]]) -> None:
         ids: list[int] = []
         counts: list[int] = []
         sizes: list[int] = []
-        for tokens in rows:
+        for tokens, marked in zip_longest(rows, marks, fillvalue=()):
             counted = Counter(tokens)
+            counted.update(marked)  # a mark is no token: it adds nothing to the length
             ids.extend(map(self._id, counted))
             counts.extend(counted.values())
             sizes.append(len(counted))
@@ -230,6 +241,14 @@ class PackedWords:
         postings = {term: found for term in terms if len((found := self._of(term, upto))[0])}
         return _scores(postings, terms, stats, self._lengths[:upto])
 
+    def holders(self, term: str, upto: int) -> NDArray[np.int32]:
+        """Return the rows below `upto` that hold a term or a mark, ascending."""
+        return self._of(term, upto)[0]
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return how many tokens each row has."""
+        return self._lengths[rows]
+
     def digest(self) -> bytes:
         """Return what `WordIndex.digest` returns of the same index."""
         saved = msgspec.structs.replace(_parse(self.dump), analyzer="")
@@ -273,11 +292,11 @@ def _scores(
         if term not in postings:
             continue
         rows, counts = postings[term]
-        weight = np.float32(_weight(stats.rows, found_in) * (K1 + 1))
+        factor = np.float32(weight(stats.rows, found_in) * (K1 + 1))
         # The same operations on the same numbers whatever came later, so that the past answers bit by bit.
         often = counts.astype(np.float32)
         damping = lengths[rows].astype(np.float32) * np.float32(K1 * B / mean) + np.float32(K1 * (1 - B))
-        scores[rows] += often / (often + damping) * weight
+        scores[rows] += often / (often + damping) * factor
     found = np.flatnonzero(scores)
     return found, scores[found]
 
@@ -292,7 +311,8 @@ def _parse(dump: bytes) -> _Saved:
     return saved
 
 
-def _weight(rows: int, found_in: int) -> float:
+def weight(rows: int, found_in: int) -> float:
+    """Return how much it says that a row holds a term which that many rows hold."""
     return math.log1p((rows - found_in + 0.5) / (found_in + 0.5))
 
 

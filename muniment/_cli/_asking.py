@@ -7,7 +7,7 @@ from typing import Final, cast
 import click
 
 from muniment._answers import Change
-from muniment._reading import Hits
+from muniment._recalling import Hits
 from muniment._replayed import PastSession
 from muniment._session import Session
 from muniment.events import Kind, RankTooLow, Status

@@ -50,7 +50,8 @@ class World:
         drawn = random.Random(seed)
         said = [f"{number} " + " ".join(drawn.sample(WORDS, 4)) for number in range(n)]
         items = [
-            {"content": text, "tags": ["t"]} | ({"about": (f"s{n % 7}", "colour")} if n % 2 else {})
+            {"content": text, "tags": ["t"], "source": f"talk:{n % 3}/{n}"}
+            | ({"about": (f"s{n % 7}", "colour")} if n % 2 else {})
             for n, text in enumerate(said)
         ]
         return [item.id for item in self.session().remember_many(items)]

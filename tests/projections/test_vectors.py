@@ -84,7 +84,7 @@ def test_an_erased_row_is_zero_and_takes_no_late_vector() -> None:
     index.put([1], vectors[1:2])
     index.erase(7)
     assert not index.take(np.array([1, 50])).any()
-    assert index.take(np.array([2])).tobytes() == vectors[2].tobytes()
+    np.testing.assert_allclose(vectors[2], index.take(np.array([2]))[0], atol=1e-3)
     assert index.missing(8).tolist() == [4, 5, 6]
     assert 1 not in index.search(vectors[1], allowed=None, upto=8, k=8)[0]
 
@@ -142,10 +142,11 @@ def test_erasing_overwrites_the_graph_too(graphed: VectorIndex) -> None:
         state = cast("tuple[dict[str, NDArray[np.int8]]]", graph.__getstate__())
         return state[0]["data_level0"].tobytes()
 
-    assert vector.tobytes() in stored()
+    kept = graphed._matrix[123].tobytes()
+    assert kept in stored()
     graphed.erase(123)
-    assert vector.tobytes() not in stored()
+    assert kept not in stored()
     assert 123 not in graphed.search(vector, allowed=None, upto=600, k=600)[0]
     assert len(graphed.search(vector, allowed=None, upto=600, k=600)[0]) == 599
     graphed.put([123], vector.reshape(1, DIM))
-    assert vector.tobytes() not in stored()
+    assert kept not in stored()

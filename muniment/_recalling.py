@@ -1,0 +1,195 @@
+"""What a recall may offer at a point in time, and in which order: filters, masks, and the ranking of what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muniment.events import BadArgument, Instant, Kind, Status, parse_data, parse_instant
+from muniment.gate import check_choice, check_list
+from muniment.projections import (
+    FAR_FUTURE,
+    LIVE,
+    Dense,
+    Mask,
+    Memory,
+    Partition,
+    Projections,
+    Rankable,
+    question_of,
+    rank,
+    strength_of,
+)
+
+from ._answers import Hit
+from ._points import Point
+from ._views import Views
+
+
+class Hits(list[Hit]):
+    """
+    The hits of one recall, best first, and notes on what the answer could not take into account.
+
+    `strength` says from 0 to 1 how likely it is that they answer the question; below `muniment.WEAK`, perhaps nothing
+    relevant is stored. It errs: see eval/RESULTS.md for how often.
+    """
+
+    def __init__(self, hits: Sequence[Hit] = (), notes: Sequence[str] = (), strength: float = 0.0) -> None:
+        super().__init__(hits)
+        self.notes, self.strength = tuple(notes), strength
+
+
+class Filters(NamedTuple):
+    """What a recall is limited to; None means no limit."""
+
+    kinds: frozenset[str] | None
+    tags: frozenset[str] | None
+    where: dict[str, object] | None
+    since: int | None
+    until: int | None
+
+    @property
+    def any(self) -> bool:
+        """Tell whether there is a limit at all."""
+        return any(part is not None for part in self)
+
+
+class Asked(NamedTuple):
+    """One recall; `vector` is None when only words can be compared."""
+
+    query: str
+    vector: NDArray[np.float32] | None
+    k: int
+    filters: Filters
+    statuses: frozenset[Status]
+    at: Point
+
+
+def recalled(state: Projections, dense: Dense, scopes: Sequence[str], asked: Asked) -> Hits:
+    """
+    Return the best hits in some scopes, over projections that are up to date.
+
+    Raises:
+        BadArgument: `where` names a key that no memory there has in its metadata.
+    """
+    state.recall.absorb(scopes)
+    there = {scope: found for scope in scopes if (found := state.recall.partition(scope)) is not None}
+    _check_where(asked.filters, there.values())
+    rankable = [_rankable(state, scope, partition, asked) for scope, partition in there.items()]
+    ranked = rank(question_of(asked.query), asked.vector, rankable, asked.k)
+    views, names = Views(state), list(there)
+    hits = [views.hit(state.register.memories[state.recall.locate(f.row, names)], asked.at, f) for f in ranked]
+    with_vectors = asked.vector is not None
+    strength = strength_of(ranked[0].score, with_vectors=with_vectors) if ranked else 0.0
+    return Hits(hits, [] if with_vectors else [_why_no_vectors(dense, scopes)], strength)
+
+
+def _rankable(state: Projections, scope: str, partition: Partition, asked: Asked) -> Rankable:
+    rows, at = partition.rows, asked.at
+
+    def valid_from(of: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.array([rows[row].envelope.valid_from for row in of.tolist()], dtype=np.int64)
+
+    def mask(statuses: frozenset[Status]) -> Mask:
+        return state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
+
+    live = mask(LIVE)
+    offered = live if asked.statuses is LIVE else mask(asked.statuses)
+    return Rankable(
+        words=partition.words,
+        threads=partition.words.threads,
+        vectors=partition.vectors,
+        rows=len(rows),
+        upto=rows.upto(at.known),
+        offered=_filtered(partition, offered, asked.filters),
+        live=live,
+        instants=valid_from,
+    )
+
+
+def _why_no_vectors(dense: Dense, scopes: Sequence[str]) -> str:
+    if dense.problem is not None:
+        return f"words only: {dense.problem}"
+    if dense.loading:
+        return "words only: the model is being loaded"
+    missing = dense.missing_count(scopes)
+    return f"words only: {missing} memories have no vector yet; `muniment rebuild-projections` makes them"
+
+
+def _filtered(partition: Partition, mask: Mask, filters: Filters) -> Mask:
+    if not filters.any:
+        return mask
+    mask = mask.copy()
+    for row in np.flatnonzero(mask).tolist():
+        facets = partition.words.facets(row)
+        mask[row] = _has_facets(facets.tags, facets.metadata, filters) and _fits(partition.rows[row], filters)
+    return mask
+
+
+def _check_where(filters: Filters, partitions: Collection[Partition]) -> None:
+    # A filter on a key that nothing has is a mistake, and must not read as "no such memory".
+    if filters.where is None:
+        return
+    unknown = set(filters.where)
+    for partition in partitions:
+        for facets in partition.words.all_facets():
+            if unknown and facets.metadata is not None:
+                unknown -= set(cast("dict[str, object]", parse_data(facets.metadata)))
+    if unknown:
+        raise BadArgument(argument="where", detail=f"no memory here has metadata `{sorted(unknown)[0]}`")
+
+
+def filters_of(
+    kinds: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    where: Mapping[str, object] | None,
+    since: Instant | None,
+    until: Instant | None,
+) -> Filters:
+    """Return what a recall is limited to, each part checked."""
+    return Filters(
+        None if kinds is None else check_kinds(kinds),
+        None if tags is None else frozenset(check_list(tags, "tags")),
+        None if where is None else dict(where),
+        None if since is None else parse_instant(since),
+        None if until is None else parse_instant(until),
+    )
+
+
+def check_kinds(kinds: Sequence[str]) -> frozenset[str]:
+    """Return the kinds that were named; raises BadArgument for one that there is not."""
+    return frozenset(check_choice(kind, Kind, "kinds") for kind in check_list(kinds, "kinds"))
+
+
+def check_statuses(status: Collection[str]) -> frozenset[Status]:
+    """Return the statuses that were named, `LIVE` itself for the live ones; raises BadArgument for an unknown one."""
+    words = [s.value for s in Status]
+    for given in check_list(
+        cast("Sequence[str]", list(status) if isinstance(status, (set, frozenset)) else status), "status"
+    ):
+        if given not in words:
+            raise BadArgument(argument="status", detail=f"expected some of {', '.join(words)}, got `{given}`")
+    return LIVE if set(status) == {s.value for s in LIVE} else frozenset(Status(s) for s in status)
+
+
+def _fits(memory: Memory, filters: Filters) -> bool:
+    envelope = memory.envelope
+    if filters.kinds is not None and envelope.kind not in filters.kinds:
+        return False
+    if filters.since is not None and envelope.valid_from < filters.since:
+        return False
+    return envelope.valid_from < (FAR_FUTURE if filters.until is None else filters.until)
+
+
+def _has_facets(tags: tuple[str, ...], metadata: bytes | None, filters: Filters) -> bool:
+    if filters.tags is not None and not filters.tags.issubset(tags):
+        return False
+    if filters.where is None:
+        return True
+    if metadata is None:
+        return False
+    data = cast("dict[str, object]", parse_data(metadata))
+    return all(key in data and data[key] == value for key, value in filters.where.items())

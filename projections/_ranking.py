@@ -1,0 +1,199 @@
+"""One ranking from words, meaning, the turns around and what the question asks for: a fixed weighted sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from ._dates import named_dates
+from ._evidence import FEATURES, Question, Reals, Rows, Witnesses, words_of
+from ._segments import ScopeWords
+from ._threads import Threads
+from ._tokens import MAX_QUERY_CHARS, analyze_query
+from ._vectors import VectorIndex
+from ._words import WordStats
+
+Mask = NDArray[np.bool_]
+
+DEPTH: Final = 40
+"""Candidates of each arm and scope at least; twice as many as are asked for, where that is more."""
+
+# Chosen by `eval/recall_weights.py` on the tuning half of each set; see eval/RESULTS.md for what each is worth.
+WEIGHTS: Final = {
+    "meaning": 7.0,
+    "meaning_before": 0.9,
+    "meaning_after": 2.0,
+    "covered": 3.0,
+    "covered_near": 3.4,
+    "passage": 0.5,
+    "speaker": 2.6,
+    "asks": -0.7,
+    "length": 0.2,
+    "time": 0.6,
+    "date": 4.8,
+}
+HISTORY: Final = 6.0
+"""What a row loses that holds no longer: its successor, which may say less of the words asked for, comes first."""
+# A logistic curve of the best score, fitted on the tuning half of LoCoMo to its adversarial questions.
+_EVEN_WITH_VECTORS, _EVEN_WITHOUT = 12.2, 7.6
+_STEEPNESS = 0.28
+_OF_NEIGHBOURS: Final = ("meaning_before", "meaning_after")
+_WHEN = regex.compile(r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long)\b")
+_I = regex.compile(r"\b(?:i|my|me|mine|i'm|i've|myself)\b")
+
+
+class Rankable(NamedTuple):
+    """One scope at a point in time: rows below `upto` exist, `offered` may be returned, `live` may speak for others."""
+
+    words: ScopeWords
+    threads: Threads
+    vectors: VectorIndex | None
+    rows: int
+    upto: int
+    offered: Mask
+    live: Mask
+    instants: Callable[[Rows], Rows]
+
+
+class Fused(NamedTuple):
+    """A row's place in the ranking, over the scopes' rows laid end to end; None where an arm has nothing to say."""
+
+    row: int
+    score: float
+    word_score: float | None
+    dense_score: float | None
+    word_rank: int | None
+    dense_rank: int | None
+    near_score: float
+
+
+class _Found(NamedTuple):
+    rows: Rows
+    features: Reals
+    live: Mask
+    word_scores: NDArray[np.float32]
+    offered_words: NDArray[np.float32]
+    near_rows: Rows
+
+
+def question_of(query: str) -> Question:
+    """Return what ranking reads in a query; English and ISO dates and English pronouns, words of any script."""
+    text = query[:MAX_QUERY_CHARS]
+    lower = text.lower()
+    return Question(
+        terms=analyze_query(query).terms,
+        asks_when=_WHEN.search(lower) is not None,
+        says_i=_I.search(lower) is not None,
+        dates=named_dates(text),
+    )
+
+
+def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequence[Rankable], k: int) -> list[Fused]:
+    """
+    Return the best `k` offered rows that hold a word of the question or, with a vector, have a meaning; best first.
+
+    Fewer only when fewer match. Equal scores come in row order. What holds no longer comes after what does.
+    """
+    stats = WordStats(0, 0, (0,) * len(question.terms))
+    for scope in scopes:
+        stats = stats.plus(scope.words.statistics(question.terms, scope.upto))
+    found = [_candidates(question, vector, scope, stats, max(DEPTH, 2 * k)) for scope in scopes]
+    bases = np.concatenate(([0], np.cumsum([scope.rows for scope in scopes])))[: len(scopes)]
+    rows = np.concatenate([part.rows + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
+    features = np.concatenate([part.features for part in found] or [np.zeros((0, len(FEATURES)))])
+    words = np.concatenate([part.word_scores for part in found] or [_NO_SCORES])
+    live = np.concatenate([part.live for part in found] or [np.zeros(0, dtype=np.bool_)])
+    scores = weighed(features) - np.where(live, 0.0, HISTORY)
+    best = np.lexsort((rows, -scores))[:k]
+    best = np.concatenate((best[live[best]], best[~live[best]]))
+    word_ranks = _ranks(np.concatenate([part.offered_words for part in found] or [_NO_SCORES]), words[best])
+    dense_ranks = _ranks(features[:, 0], features[best, 0])
+    near_rows = np.concatenate([part.near_rows + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
+    near = set(near_rows.tolist())
+    beside = sum(features[best, FEATURES.index(name)] * WEIGHTS[name] for name in _OF_NEIGHBOURS)
+    return [
+        Fused(
+            row=(row := int(rows[at])),
+            score=float(scores[at]),
+            word_score=float(words[at]) if words[at] > 0 else None,
+            dense_score=float(features[at, 0]) if row in near else None,
+            word_rank=word_rank if words[at] > 0 else None,
+            dense_rank=dense_rank if row in near else None,
+            near_score=float(by_neighbours),
+        )
+        for at, word_rank, dense_rank, by_neighbours in zip(
+            best.tolist(), word_ranks, dense_ranks, np.broadcast_to(beside, len(best)).tolist(), strict=True
+        )
+    ]
+
+
+def strength_of(score: float, *, with_vectors: bool) -> float:
+    """
+    Return, from 0 to 1, how likely a best hit of that score is to answer the question.
+
+    One half is where LoCoMo's answerable and unanswerable questions are equally likely, were they equally many.
+    """
+    even = _EVEN_WITH_VECTORS if with_vectors else _EVEN_WITHOUT
+    return 1 / (1 + math.exp(_STEEPNESS * (even - score)))
+
+
+def weighed(features: Reals) -> Reals:
+    """Return the score of each line of features."""
+    # Column by column: a matrix product would add in an order that depends on how many rows there are.
+    total = np.zeros(len(features), dtype=np.float64)
+    for number, name in enumerate(FEATURES):
+        total += features[:, number] * WEIGHTS[name]
+    return total
+
+
+def _candidates(
+    question: Question, vector: NDArray[np.float32] | None, scope: Rankable, stats: WordStats, depth: int
+) -> _Found:
+    words = words_of(scope.words, question.terms, stats, scope.upto)
+    offered, live = _fitted(scope.offered, scope.upto), _fitted(scope.live, scope.upto)
+    holders = words.holders[offered[words.holders]]
+    offered_words = words.scores[holders]
+    chosen, near = [_best(holders, offered_words, depth)], _NO_ROWS
+    cosines = None
+    if vector is not None and scope.vectors is not None:
+        near, _ = scope.vectors.search(vector, allowed=offered, upto=scope.upto, k=depth)
+        cosines = partial(scope.vectors.scores, vector)
+        chosen.append(near)
+    witnesses = Witnesses(question, stats, scope.words, scope.threads, words, live, cosines, scope.instants)
+    rows = witnesses.around(np.concatenate(chosen))
+    # Without vectors a neighbour that holds none of the words is no match, only the turn beside one.
+    rows = rows[offered[rows] & ((words.scores[rows] > 0) | (cosines is not None))]
+    return _Found(rows, witnesses.of(rows), live[rows], words.scores[rows], offered_words, near)
+
+
+def _best(rows: Rows, scores: NDArray[np.float32], depth: int) -> Rows:
+    if len(rows) <= depth:
+        return rows
+    bound = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+    above = rows[scores > bound]
+    return np.concatenate((above, rows[scores == bound][: depth - len(above)]))
+
+
+def _fitted(mask: Mask, upto: int) -> Mask:
+    if len(mask) >= upto:
+        return mask[:upto]
+    return np.concatenate((mask, np.zeros(upto - len(mask), dtype=np.bool_)))
+
+
+def _ranks(scores: NDArray[np.floating], of: NDArray[np.floating]) -> list[int]:
+    """Return the rank of each value of `of` among the scores, from 1; equal scores share one."""
+    if not len(of):
+        return []
+    above = np.sort(scores[scores >= of.min()])
+    ranks: list[int] = (len(above) - np.searchsorted(above, of, side="right") + 1).tolist()
+    return ranks
+
+
+_NO_ROWS: Final[Rows] = np.zeros(0, dtype=np.int64)
+_NO_SCORES: Final = np.zeros(0, dtype=np.float32)
