@@ -109,7 +109,7 @@ class Door:
         self._reader = Reader(log, sealer)
         self._slots, self._followers, self._clock, self._version = slots, list(followers), clock, version
         self._read_only = read_only
-        self._chunks_of = chunks_of or (lambda _: keys.content_chunks(CONTENT_CHUNK))
+        self._chunks_of = chunks_of or self._content_chunks
         self._mutex = threading.RLock() if mutex is None else mutex
         self._waiting: deque[_Ticket] = deque()
         self._announced = False
@@ -292,6 +292,9 @@ class Door:
             self._keys.reload()
             self._keys.reserve(free)
         return scopes, slots
+
+    def _content_chunks(self, _forgotten: Forgotten) -> Collection[str]:
+        return self._keys.content_chunks(CONTENT_CHUNK)
 
     def _first_free_slot(self) -> int:
         return max(self._log.head.next_slot, self._keys.first_never_shredded)
