@@ -14,8 +14,6 @@ from ._state import Command, CommandRow, DecisionRecord, EventRow, Link, Memory
 from ._tables import Scopes, Table, key_of
 
 Key = TypeVar("Key", bound=tuple[str, bytes] | bytes)
-
-
 Owned = TypeVar("Owned", Memory, DecisionRecord)
 
 

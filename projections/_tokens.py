@@ -204,7 +204,8 @@ def _hebrew(word: str, *, indexing: bool) -> Iterator[str]:
 
 
 def _without_marks(word: str) -> str:
-    return "".join(c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c) != "Mn")
+    # A word of marks alone keeps them: an empty term would be found in every such text.
+    return "".join(c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c) != "Mn") or word
 
 
 def _fold(word: str) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from eval.incident.setup import make
 
 INCIDENT = Path(__file__).resolve().parents[2] / "eval" / "incident"
-_VARIES = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}|\b[0-9a-f]{12}\b|\d{4}-\d\d-\d\dT[\d:.]+Z")
+_VARIES = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}|\b[0-9a-f]{12}\b|\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d+\.\d{6,}\b")
 
 
 def _steady(transcript: str) -> list[str]:
-    """Return the lines with every id, hash and time named by the order in which it first came up."""
+    """Return the lines with every id, hash, time and score named by the order in which it first came up."""
     names: dict[str, str] = {}
 
     def name(match: re.Match[str]) -> str:

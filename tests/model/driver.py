@@ -237,7 +237,7 @@ class Driver(Bench):
             return
         signed_at = max(self.clock.now, self.stores[handle].head.recorded_at)
         receipt = self.ann(scope, handle).confirm(_mail(argument), agent="agent:planner", uses=2)
-        self.model.yes.append(Yes(receipt.id, scope, "agent:planner", argument, 2, signed_at + HOUR))
+        self.model.yes.append(Yes(receipt.id, scope, "agent:planner", argument, 2, signed_at, signed_at + HOUR))
 
     def revoke(self, number: int, handle: int) -> None:
         """Take a confirmation back."""
@@ -267,7 +267,7 @@ class Driver(Bench):
             return
         session = self.stores[handle].session(scope=scope, actor=agent)
         decision = session.decide(_mail(argument), evidence=evidence)
-        yes = self.model.allows(scope, agent, argument, micros(decision.decided_at))
+        yes = self.model.allows(scope, agent, argument, micros(decision.decided_at), self.clock.now)
         self.same("allowed", decision.allowed, yes is not None)
         if yes is not None:
             self.same("spent", decision.confirmation, yes.id)

@@ -105,6 +105,7 @@ class Yes:
     agent: str
     argument: str
     uses: int
+    signed: int
     expires: int
     spent: int = 0
     revoked: bool = False

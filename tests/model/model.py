@@ -337,13 +337,15 @@ class Model:
 
     # --- the guard ----------------------------------------------------------------------------------------------------
 
-    def allows(self, scope: str, agent: str, argument: str, now: int) -> Yes | None:
+    def allows(self, scope: str, agent: str, argument: str, now: int, clock: int) -> Yes | None:
         """Return the confirmation that allows an action, or None: it is live, for here, and no veto stands above."""
         if any(n.argument == argument and not n.ended and lies_in(scope, n.scope) for n in self.never):
             return None
         for yes in self.yes:
             fits = (yes.scope, yes.agent, yes.argument) == (scope, agent, argument)
-            if fits and not yes.revoked and yes.spent < yes.uses and now < yes.expires:
+            # A clock that stands before the signing could make any confirmation last.
+            in_time = yes.signed <= clock and now < yes.expires
+            if fits and not yes.revoked and yes.spent < yes.uses and in_time:
                 return yes
         return None
 
