@@ -235,7 +235,7 @@ class Driver(Bench):
         """Sign for two uses of an action within an hour."""
         if scope in self.model.closed:
             return
-        signed_at = max(self.clock.now, self.stores[handle].head.recorded_at)
+        signed_at = self.clock.now
         receipt = self.ann(scope, handle).confirm(_mail(argument), agent="agent:planner", uses=2)
         self.model.yes.append(Yes(receipt.id, scope, "agent:planner", argument, 2, signed_at, signed_at + HOUR))
 
@@ -266,8 +266,10 @@ class Driver(Bench):
         if scope in self.model.closed:
             return
         session = self.stores[handle].session(scope=scope, actor=agent)
+        known_at = max(store.head.recorded_at for store in self.stores)
         decision = session.decide(_mail(argument), evidence=evidence)
-        yes = self.model.allows(scope, agent, argument, micros(decision.decided_at), self.clock.now)
+        clock = micros(decision.decided_at)
+        yes = self.model.allows(scope, agent, argument, max(clock, known_at), clock)
         self.same("allowed", decision.allowed, yes is not None)
         if yes is not None:
             self.same("spent", decision.confirmation, yes.id)
