@@ -56,8 +56,8 @@ def without_erased(found: object, erased: frozenset[str]) -> object:
     """
     Return answers as one may give them after some ids were erased: what is said of those is left out.
 
-    An erased record vanishes from lists, and is no successor any more. Scores and ranks in recall are left out too:
-    a word that only the erased record had no longer counts.
+    An erased record vanishes from lists, and is no successor any more. Scores, ranks and order in recall are left out
+    too: the words of the erased record no longer count, so what is promised then is the candidates.
     """
     if isinstance(found, dict):
         kept = {
@@ -65,12 +65,19 @@ def without_erased(found: object, erased: frozenset[str]) -> object:
             for key, item in found.items()
             if key not in ("score", "word_score", "word_rank", "why") and key.removeprefix("get ") not in erased
         }
+        for key, hits in kept.items():
+            if key.startswith("recall ") and isinstance(hits, list):
+                hits.sort(key=_identity)
         if kept.get("superseded_by") in erased:
             kept["superseded_by"] = None
         return kept
     if isinstance(found, list):
         return [without_erased(item, erased) for item in found if not _is_of(item, erased)]
     return found
+
+
+def _identity(hit: object) -> str:
+    return str(hit["id"]) if isinstance(hit, dict) else ""
 
 
 def _is_of(item: object, erased: frozenset[str]) -> bool:
