@@ -184,6 +184,9 @@ class KeyTree:
         ours = _ROOT_HEAD.pack(_ROOT_MAGIC, self._table.epoch)
         return all(os.pread(self._root_fd, len(ours), at) == ours for at in (0, _ROOT_SLOT_BYTES))
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Release the descriptor."""
         if self._root_fd is not None:

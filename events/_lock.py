@@ -100,6 +100,9 @@ class WriterLock:
         is_ours = (magic, boot, inode) == (_MAGIC, _boot_id(), os.fstat(self._reading).st_ino)
         return Mark(segment, offset) if is_ours else None
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Release the descriptors."""
         with self._mutex:

@@ -240,6 +240,10 @@ class Log:
         """Return the paths of all segments in order."""
         return sorted(self._directory.glob(f"*{_SUFFIX}"))
 
+    def __del__(self) -> None:
+        # A store that nobody closed must not keep its descriptors until the process ends.
+        self.close()
+
     def close(self) -> None:
         """Release the descriptors."""
         for fd in (*self._fds.values(), *self._overwrite_fds.values()):

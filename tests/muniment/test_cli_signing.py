@@ -103,7 +103,10 @@ def _on_a_terminal(shell: Shell, *args: str, typed: str) -> tuple[int, str]:
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     shown, answered = b"", False
-    while select.select([ours], [], [], 60)[0]:
+    # Not select(): it cannot watch a descriptor above 1023, and a whole run of tests may have that many.
+    ready = select.poll()
+    ready.register(ours, select.POLLIN)
+    while ready.poll(60_000):
         try:
             part = os.read(ours, 4096)
         except OSError:
