@@ -49,7 +49,7 @@ class Maker:
         """Append events until there are `n`, in batches, yielding how many there are after each."""
         while self._engine.head.seq < n:
             size = min(_BATCH, n - self._engine.head.seq)
-            self._engine.append(lambda at, size=size: [self._draft(at) for _ in range(size)])  # type: ignore[misc]
+            self._engine.append(lambda at, size=size: [self._draft(at) for _ in range(size)])  # type: ignore[misc]  # the default binds the loop's size
             yield self._engine.head.seq
 
     def text(self) -> str:
@@ -127,7 +127,7 @@ class Maker:
         return Draft(id=identity, envelope=envelope, body=body)
 
     def _plain(self, kind: type[Envelope], scope: str, at: Moment, *, body: bool, **fields: object) -> Draft:
-        envelope = kind(scope=scope, actor="user", origin="user", rank=int(Rank.USER), **fields)  # type: ignore[arg-type]
+        envelope = kind(scope=scope, actor="user", origin="user", rank=int(Rank.USER), **fields)  # type: ignore[arg-type]  # by kind
         return Draft(id=new_id(at.recorded_at), envelope=envelope, body=WordsBody(reason="made up") if body else None)
 
 

@@ -36,6 +36,7 @@ from ._leaving_out import fits
 from ._points import Point
 from ._user import UserSession
 from ._views import Views
+from ._writing import event_receipt
 
 
 class Decided(Answer, frozen=True, kw_only=True):
@@ -219,10 +220,7 @@ class Operator:
             if not engine.rolled_back:
                 raise AlreadyDone(id="rollback", status="accepted, or there was none")
             event = engine.accept_rollback(words)
-            return Receipt(
-                id=format_id(event.header.id), seq=event.seq, recorded_at=to_datetime(event.recorded_at),
-                hash=event.hash.hex(), status="accepted",
-            )  # fmt: skip
+            return event_receipt(event, "accepted")
 
     def tombstones(self) -> list[TombstoneView]:
         """Return every refused value, without the value."""
@@ -275,10 +273,7 @@ class Operator:
                 lambda at: engine.deeds.quarantine(targets, at, scope=STORE_SCOPE, reason=words, release=release)
             )
             status = "released" if isinstance(event.envelope, Released) else "quarantined"
-            return Receipt(
-                id=format_id(event.header.id), seq=event.seq, recorded_at=to_datetime(event.recorded_at),
-                hash=event.hash.hex(), status=status,
-            )  # fmt: skip
+            return event_receipt(event, status)
 
     def _find(self, prefix: str) -> Memory:
         register = self._engine.state.register

@@ -15,7 +15,6 @@ from muniment.events import (
     Draft,
     EnrolDenied,
     Enrolled,
-    Event,
     Head,
     Moment,
     NotFound,
@@ -23,10 +22,8 @@ from muniment.events import (
     StoreMissing,
     create_store,
     find_store,
-    format_id,
     new_id,
     parse_scope,
-    to_datetime,
     wall_clock,
 )
 from muniment.events._log import SEGMENT_BYTES
@@ -65,6 +62,7 @@ from ._user import UserSession, check_principal, check_user, user_handle
 from ._verifying import verify_store
 from ._version import VERSION
 from ._witness import Checkpoint
+from ._writing import event_receipt
 
 _NO_VECTORS: Final = ("none", "off")
 
@@ -238,7 +236,7 @@ class Store:
             return Draft(id=new_id(at.recorded_at), envelope=envelope)
 
         with self._engine.mutex:
-            return _receipt(self._engine.append_one(plan))
+            return event_receipt(self._engine.append_one(plan))
 
     def recover(
         self,
@@ -407,16 +405,6 @@ class Store:
     def stats(self) -> dict[str, object]:
         """Return counts and sizes. Erased memories are counted apart."""
         return stats_of(self._engine)
-
-
-def _receipt(event: Event) -> Receipt:
-    return Receipt(
-        id=format_id(event.header.id),
-        seq=event.seq,
-        recorded_at=to_datetime(event.recorded_at),
-        hash=event.hash.hex(),
-        status="done",
-    )
 
 
 def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:

@@ -37,7 +37,6 @@ from muniment.events import (
     new_id,
     parse_id,
     parse_scope,
-    to_datetime,
 )
 from muniment.gate import (
     RECOVERY,
@@ -62,6 +61,7 @@ from muniment.projections import FAR_FUTURE, LATEST
 from ._answers import Receipt
 from ._engine import Engine
 from ._keys import check_replacing
+from ._writing import command_receipt, event_receipt
 
 Parts = tuple[Envelope, Body]
 
@@ -93,10 +93,7 @@ class Submitter:
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
                 engine.settle()  # it may have granted a forget, whose keys a full disk kept from going
-                return Receipt(
-                    id=format_id(repeat.id), seq=repeat.seq, recorded_at=to_datetime(repeat.recorded_at),
-                    hash=repeat.hash.hex(), status="done", repeated=True,
-                )  # fmt: skip
+                return command_receipt(repeat)
 
             def plan(at: Moment) -> list[Draft]:
                 # Checked again under the lock: the key may have been replaced, the target decided, since.
@@ -106,11 +103,7 @@ class Submitter:
             batch = engine.append(plan)
             if batch is None:
                 raise AssertionError("a statement wrote nothing")
-            event = batch.events[0]
-            return Receipt(
-                id=format_id(event.header.id), seq=event.seq, recorded_at=to_datetime(event.recorded_at),
-                hash=event.hash.hex(), status="done",
-            )  # fmt: skip
+            return event_receipt(batch.events[0])
 
     def _signer(self, statement: Statement, signed: Signed) -> Handle:
         engine = self._engine

@@ -193,17 +193,19 @@ def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Dr
     return msgspec.structs.replace(draft, envelope=envelope)
 
 
-def event_receipt(event: Event) -> Receipt:
+def event_receipt(event: Event, status: str = "done") -> Receipt:
+    """Return the receipt of an event that has just been written."""
     return Receipt(
         id=format_id(event.header.id),
         seq=event.seq,
         recorded_at=to_datetime(event.recorded_at),
         hash=event.hash.hex(),
-        status="done",
+        status=status,
     )
 
 
 def command_receipt(command: Command) -> Receipt:
+    """Return the receipt of what a command id wrote the first time."""
     return Receipt(
         id=format_id(command.id),
         seq=command.seq,
