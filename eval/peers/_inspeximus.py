@@ -15,6 +15,7 @@ class Adapter(_protocol.Adapter):
     name = "inspeximus"
     requirements = ("inspeximus==3.23.1", "numpy==2.4.6")
     versions = ("inspeximus", "numpy")
+    sqlite = "sqlite3"
     settings: ClassVar = {
         "durability": "SQLite rollback journal, synchronous=NORMAL, which is its own choice: survives a crash, "
         "not every power cut",

@@ -49,7 +49,7 @@ def ensure(name: str, cache: Path) -> Environment:
     if not wanted:
         return Environment(Path(sys.executable), ())
     key = hashlib.sha256("\n".join([sys.version, *wanted]).encode()).hexdigest()[:12]
-    folder = cache / f"{name}-{key}"
+    folder = cache / f"{wanted[0].partition('==')[0]}-{key}"
     python = folder / "bin" / "python"
     if not (folder / _DONE).exists():
         shutil.rmtree(folder, ignore_errors=True)

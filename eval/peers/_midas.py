@@ -38,6 +38,7 @@ class Adapter(_protocol.Adapter):
     name = "midas"
     requirements = ("midas-memory==1.0.0", "numpy==2.4.6")
     versions = ("midas-memory", "numpy")
+    sqlite = "sqlite3"
     settings: ClassVar = {
         "durability": "SQLite WAL, synchronous=FULL (the connection's default), a commit for each memory",
         "recall": "default: vectors (exact, numpy), importance and recency; hybrid off, as it is by default",

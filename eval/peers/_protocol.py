@@ -66,7 +66,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias, cast
 
@@ -80,6 +80,7 @@ ADAPTERS: Final = {
     "inspeximus": "_inspeximus",
     "chromadb": "_chromadb",
     "lancedb": "_lancedb",
+    "lancedb-index": "_lancedb_index",
     "sqlite-vec": "_sqlite_vec",
     "langgraph": "_langgraph",
 }
@@ -162,6 +163,8 @@ class Adapter:
     """What pip installs, pinned; empty where it runs in the interpreter of the runner."""
     versions: ClassVar[tuple[str, ...]] = ()
     """The distributions whose versions are recorded."""
+    sqlite: ClassVar[str | None] = None
+    """The module of the SQLite that it stores in, where it does."""
     settings: ClassVar[Mapping[str, str]] = {}
     lacks: ClassVar[Mapping[str, str]] = {}
     """Why a verb is unavailable, where that needs a word."""
@@ -174,7 +177,7 @@ class Adapter:
         self.given = Given()
 
     @contextmanager
-    def timed(self) -> Generator[None]:
+    def timed(self) -> Generator[None, None, None]:
         """Add what runs inside to the time of the verb under way."""
         start = time.perf_counter_ns()
         try:
@@ -273,10 +276,18 @@ class Adapter:
 
     def facts(self) -> dict[str, Json]:
         """Return versions and settings."""
-        return {
-            "versions": {name: metadata.version(name) for name in self.versions},
-            "settings": dict(self.settings),
-        }
+        versions = {name: metadata.version(name) for name in self.versions}
+        if self.sqlite is not None:
+            versions["SQLite"] = sqlite_facts(import_module(self.sqlite))
+        return {"versions": versions, "settings": dict(self.settings)}
+
+
+def sqlite_facts(module: Any) -> str:
+    """Return the version of a SQLite, and whether its build zeroes what is deleted: figures of erasure hang on it."""
+    connection = module.connect(":memory:")
+    zeroes = connection.execute("PRAGMA secure_delete").fetchone()[0]
+    connection.close()
+    return f"{module.sqlite_version}, secure_delete {'on' if zeroes else 'off'} by its build"
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,249 @@
+"""The comparison in Markdown, from a result: for `peers.md`, and the shorter one of the README. Nothing is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, cast
+
+Row = Mapping[str, object]
+
+COMMAND: Final = "python -m eval peers"
+US: Final = "muniment"
+
+
+class Measure(NamedTuple):
+    """A figure of a row: lower is better in all of them."""
+
+    key: str
+    title: str
+    unit: str
+
+
+MEASURES: Final = (
+    Measure("recall_p50_us", "recall", "ms"),
+    Measure("write_p50_us", "one durable write", "ms"),
+    Measure("batch_write_us_per_memory", "a memory in a batch", "us"),
+    Measure("lag_p50_us", "written to readable", "ms"),
+    Measure("other_process_p50_us", "another process's write to readable", "ms"),
+    Measure("reopen_to_recall_ms", "reopened to first recall", "ms"),
+    Measure("disk_bytes_per_memory", "disk a memory", "bytes"),
+    Measure("ram_bytes_per_memory", "memory a memory", "bytes"),
+)
+
+
+def readme_table(document: Row | None) -> str:
+    """Return the README's block for a result file, or what stands there before anything was measured."""
+    if document is None:
+        return f"Not measured yet on this commit: `{COMMAND}`, then `python -m eval readme-table`.\n"
+    result = cast("Row", document["result"])
+    parts = [_conditions(document, result)]
+    sizes = cast("list[int]", result["sizes"])
+    for size in sizes if len(sizes) < 3 else (sizes[1], sizes[-1]):
+        parts.append(size_table(result, size))
+    parts += [ability_table(result), where_we_lose(result)]
+    parts.append(
+        "Every figure of this section: `" + COMMAND + "`, which installs each product from the package index; all of "
+        "them, with settings and versions, are in [eval/results/peers.md](eval/results/peers.md).\n"
+    )
+    return "\n".join(parts)
+
+
+def markdown(result: Row) -> str:
+    """Return everything that a result says."""
+    sizes = cast("list[int]", result["sizes"])
+    parts = ["# Side by side\n", f"`{COMMAND}`\n"]
+    if "smoke" in result:
+        parts.append(f"**{result['smoke']}**\n")
+    parts.append(_how(result))
+    parts += [size_table(result, size) for size in sizes]
+    parts += [ratio_table(result, size) for size in sizes]
+    parts += [where_we_lose(result), ability_table(result), _left_where(result), _settings(result), _failures(result)]
+    return "\n".join(part for part in parts if part)
+
+
+def size_table(result: Row, size: int) -> str:
+    """Return a row for each product at a size; the best of each column in bold."""
+    rows = _at(result, size)
+    lines = [
+        f"{size:,} memories:\n",
+        "| product | " + " | ".join(f"{m.title}, {m.unit}" for m in MEASURES) + " |",
+        "| --- |" + " --- |" * len(MEASURES),
+    ]
+    best = {m.key: _best(rows, m) for m in MEASURES}
+    for row in rows:
+        cells = [_cell(row, m, best[m.key]) for m in MEASURES]
+        short = "" if row["memories"] == size else f" ({cast('int', row['memories']):,} only: {_cut(row)})"
+        lines.append(f"| {row['peer']}{short} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def ratio_table(result: Row, size: int) -> str:
+    """Return each figure as a multiple of Muniment's in the same run."""
+    rows = _at(result, size)
+    ours = next((row for row in rows if row["peer"] == US), None)
+    if ours is None:
+        return ""
+    lines = [
+        f"{size:,} memories, as multiples of Muniment's figure (below 1: better than Muniment):\n",
+        "| product | " + " | ".join(m.title for m in MEASURES) + " |",
+        "| --- |" + " --- |" * len(MEASURES),
+    ]
+    for row in rows:
+        if row is not ours:
+            ratios = [ratio(row, ours, m) if _whole(row) else None for m in MEASURES]
+            lines.append(f"| {row['peer']} | " + " | ".join("" if r is None else f"{r:.2g}" for r in ratios) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def ratio(row: Row, ours: Row, measure: Measure) -> float | None:
+    """Return a figure as a multiple of ours, or None where one of them has none."""
+    theirs, base = row.get(measure.key), ours.get(measure.key)
+    if not isinstance(theirs, (int, float)) or not isinstance(base, (int, float)) or base <= 0 or theirs <= 0:
+        return None
+    return theirs / base
+
+
+def where_we_lose(result: Row) -> str:
+    """Return every figure in which a product beats Muniment, by how much."""
+    lines: list[str] = []
+    for measure in MEASURES:
+        beaten: list[str] = []
+        for size in cast("list[int]", result["sizes"]):
+            rows = _at(result, size)
+            ours = next((row for row in rows if row["peer"] == US), None)
+            if ours is None:
+                continue
+            found = [
+                (r, str(row["peer"])) for row in rows if _whole(row) and (r := ratio(row, ours, measure)) and r < 1
+            ]
+            if found:
+                beaten.append(f"at {size:,} " + ", ".join(f"{name} ({1 / r:.2g}×)" for r, name in sorted(found)))
+        if beaten:
+            lines.append(f"* {measure.title}: {'; '.join(beaten)}")
+    return (
+        "\n".join(["Where another product is better than Muniment, and how many times:\n", *(lines or ["* nowhere"])])
+        + "\n"
+    )
+
+
+def ability_table(result: Row) -> str:
+    """Return what each product can be asked, what a forget leaves, and what its guard lets through."""
+    verbs = cast("Sequence[Row]", result["verbs"])
+    erased = {row["peer"]: row for row in cast("Sequence[Row]", result["erased"])}
+    guards = {row["peer"]: row for row in cast("Sequence[Row]", result["guards"])}
+    asked = [name for name in (verbs[0] if verbs else {}) if name not in ("peer", "remember_many")]
+    heads = [*asked, "still readable on the disk after a forget", "attack success", "benign pass"]
+    lines = ["| product | " + " | ".join(heads) + " |", "| --- |" + " --- |" * len(heads)]
+    for row in verbs:
+        cells = [str(row[name]).partition(":")[0] for name in asked]
+        cells.append(_left(erased.get(row["peer"])))
+        guard = guards.get(row["peer"])
+        cells += (
+            ["no guard", ""] if guard is None else [f"{_share(guard['attack success'])}", _share(guard["benign pass"])]
+        )
+        lines.append(f"| {row['peer']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _conditions(document: Row, result: Row) -> str:
+    machine = cast("Row", document["machine"])
+    smoke = f"**{result['smoke']}.** " if "smoke" in result else ""
+    return (
+        f"{smoke}{cast('int', machine['cores'])} cores of {machine['cpu']}, Python {machine['python']}, "
+        f"{str(document['date'])[:10]}, commit {str(document['commit'])[:8]}. " + _how(result)
+    )
+
+
+def _how(result: Row) -> str:
+    return (
+        "One run; medians; each product in a process of its own with the same texts (LoCoMo's turns, repeated with "
+        f"variations) and the same 384-dimensional vectors, k = {result['k']}. Embedding is not in any figure "
+        f"(a question takes {cast('float', result['embedding_a_question_p50_us']) / 1e3:.1f} ms here). Muniment ranks "
+        "by words, vectors and neighbouring turns, checks every write and seals it; the vector stores rank by vectors. "
+        "Bold: best of the column.\n"
+    )
+
+
+def _at(result: Row, size: int) -> list[Row]:
+    return [row for row in cast("Sequence[Row]", result["rows"]) if row["sought"] == size]
+
+
+def _whole(row: Row) -> bool:
+    """Tell whether the product holds as many memories as the others: figures at a tenth of the size compare nothing."""
+    return row["memories"] == row["sought"]
+
+
+def _best(rows: Sequence[Row], measure: Measure) -> float:
+    values = [row[measure.key] for row in rows if _whole(row)]
+    return min((value for value in values if isinstance(value, (int, float)) and value > 0), default=0.0)
+
+
+def _cell(row: Row, measure: Measure, best: float) -> str:
+    value = row.get(measure.key)
+    if not isinstance(value, (int, float)):
+        return "not seen" if measure.key.startswith("other_process") else ""
+    if measure.unit == "bytes" and value <= 0:
+        return "none measured"
+    text = _number(value / 1e3 if measure.key.endswith("_us") and measure.unit == "ms" else value)
+    return f"**{text}**" if _whole(row) and value == best else text
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _cut(row: Row) -> str:
+    return "; ".join(str(one) for one in cast("Sequence[object]", row["cut_short"]) if str(one).startswith("load"))
+
+
+def _left(row: Row | None) -> str:
+    if row is None:
+        return ""
+    if row["left_after_close"] is None:
+        return "cannot tell"
+    after = row.get("left_after_clean_up")
+    text = f"{row['left_after_close']} of {row['forgotten']}"
+    return text if after is None or row["left_after_close"] == 0 else f"{text} ({after} after its maintenance)"
+
+
+def _share(value: object) -> str:
+    return f"{cast('float', value):.2f}"
+
+
+def _left_where(result: Row) -> str:
+    lines = ["What was still there after a forget, and where:\n"]
+    for row in cast("Sequence[Row]", result["erased"]):
+        places = cast("Sequence[str]", row.get("left_after_close_where") or ())
+        told = ", ".join(places) or ("the control found nothing" if row["left_after_close"] is None else "nothing")
+        lines.append(
+            f"* {row['peer']}: {told}; control found {row['control']} of {row['forgotten']}; {row['clean_up']}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _settings(result: Row) -> str:
+    lines = ["## Versions and settings\n"]
+    for name, facts in cast("Mapping[str, Row]", result["peers"]).items():
+        versions = ", ".join(
+            f"{one} {version}" for one, version in cast("Mapping[str, str]", facts["versions"]).items()
+        )
+        lines.append(f"* **{name}**: {versions}")
+        lines += [f"  * {what}: {told}" for what, told in cast("Mapping[str, str]", facts["settings"]).items()]
+    lines.append("\nWhat is unavailable, and why:\n")
+    for row in cast("Sequence[Row]", result["verbs"]):
+        lines += [
+            f"* {row['peer']}, {verb}: {told}" for verb, told in row.items() if str(told).startswith(("un", "no"))
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _failures(result: Row) -> str:
+    rows = cast("Sequence[Row]", result["failed"])
+    cut = [
+        f"* {row['peer']} at {row['sought']}: {one}"
+        for row in cast("Sequence[Row]", result["rows"])
+        for one in cast("Sequence[str]", row["cut_short"])
+    ]
+    lines = [f"* {row['peer']}, {row['what']}: {row['why']}" for row in rows]
+    told = ["Parts that were cut short by their cap:\n", *(cut or ["* none"])]
+    return "\n".join([*told, *(["\nFailed:\n", *lines] if lines else [])]) + "\n"
