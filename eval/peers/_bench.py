@@ -52,8 +52,9 @@ class Bench:
             peer.must("setup", folder=self._folder)
             row |= self._load(peer, size)
             row |= self._settle(peer)
-            row |= self._writes(peer)
+            # Before the single writes: each of those leaves some products a fragment, or a row outside the index.
             row |= self._recalls(peer)
+            row |= self._writes(peer)
             row |= self._lag(peer)
             row |= self._other_process(peer)
             peer.must("close")

@@ -54,14 +54,14 @@ def erased_row(name: str, environment: Environment, texts: Texts, folder: Path) 
         at_return = still_there(peer, store, copy, secrets)
         peer.must("close")
         closed = still_there(peer, store, copy, secrets)
-        row |= _told("left_at_return", at_return, control) | _told("left_after_close", closed, control)
+        row |= leavings("left_at_return", at_return, control) | leavings("left_after_close", closed, control)
     with Peer(name, environment) as peer:
         peer.must("setup", folder=store)
         reply = peer.call("clean_up")
         peer.must("close")
         row["clean_up"] = reply.value or reply.why
         if reply.ok:
-            row |= _told("left_after_clean_up", still_there(peer, store, copy, secrets), control)
+            row |= leavings("left_after_clean_up", still_there(peer, store, copy, secrets), control)
     return row
 
 
@@ -77,14 +77,16 @@ def secret_memories(texts: Texts) -> list[Memory]:
 
 
 def still_there(peer: Peer, store: Path, copy: Path, secrets: Sequence[Memory]) -> dict[int, list[str]]:
-    """Return by number of a memory in which files it can be read, as text or as vector."""
+    """Return by number of a memory in which files of a copy it can be read, as text or as vector."""
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(store, copy)
+    return still_readable(copy, base64.b64decode(cast("str", peer.must("readable", folder=copy).value)), secrets)
+
+
+def still_readable(folder: Path, opened: bytes, secrets: Sequence[Memory]) -> dict[int, list[str]]:
+    """Return by number of a memory where it can be read: in which files, or in what their keys opened."""
     scanner = Scanner(needle for number, memory in enumerate(secrets) for needle in _needles(number, memory))
-    hits = scanner.scan_tree(copy)
-    opened = base64.b64decode(cast("str", peer.must("readable", folder=copy).value))
-    hits += scanner.scan(opened, "what the keys open")
-    return _by_number(hits)
+    return _by_number([*scanner.scan_tree(folder), *scanner.scan(opened, "what the keys open")])
 
 
 def _needles(number: int, memory: Memory) -> Iterable[Needle]:
@@ -103,7 +105,8 @@ def _by_number(hits: Iterable[Hit]) -> dict[int, list[str]]:
     return {number: sorted(places) for number, places in sorted(found.items())}
 
 
-def _told(name: str, left: dict[int, list[str]], control: dict[int, list[str]]) -> Row:
+def leavings(name: str, left: dict[int, list[str]], control: dict[int, list[str]]) -> Row:
+    """Return how many are left and where; no figure where the control had not found every one before."""
     if len(control) < SECRETS:
         return {name: None}
     return {name: len(left), f"{name}_where": sorted({place for places in left.values() for place in places})[:12]}

@@ -174,7 +174,7 @@ def _whole(row: Row) -> bool:
 
 
 def _best(rows: Sequence[Row], measure: Measure) -> float:
-    values = [row[measure.key] for row in rows if _whole(row)]
+    values = [row.get(measure.key) for row in rows if _whole(row)]
     return min((value for value in values if isinstance(value, (int, float)) and value > 0), default=0.0)
 
 
