@@ -24,7 +24,7 @@ TIMED: Final = re.compile(
 FREE: Final = re.compile(
     r"p99|p90|slowest$|fastest$|slowest writer|fastest writer|kill-|ENOSPC|EIO|power-cut|/none$|by each|by_verb"
     r"|/histories$|/steps$|load_average|seconds|blocks_inflated|bytes_scanned|attacks ended|for example|first dry run"
-    r"|_rss|rss_|/load_s|/minutes|packages/|import_ms|/killed$|/secrets/|needles|cut_short|caps_s"
+    r"|_rss|rss_|/load_s|/minutes|packages/|import_ms|/killed$|/secrets/|needles|_where/|cut_short|caps_s"
 )
 
 

@@ -35,11 +35,11 @@ STEPS: Final = (
     Step("writers", ("writers",), 0.2),
     Step("recall-speed", ("recall-speed",), 1),
     Step("guard-speed", ("guard-speed",), 1.5),
-    Step("recall-locomo", ("recall", "--sets", "locomo"), 2.5),
-    Step("recall-beam", ("recall", "--sets", "beam"), 2),
-    Step("recall-memops", ("recall", "--sets", "memops"), 3.5),
+    Step("recall-locomo", ("recall", "--sets", "locomo"), 2),
+    Step("recall-beam", ("recall", "--sets", "beam"), 4),
+    Step("recall-memops", ("recall", "--sets", "memops"), 3),
     Step("recall-unkeyed", ("recall", "--sets", "unkeyed"), 1),
-    Step("safety", ("safety",), 6),
+    Step("safety", ("safety",), 5),
     Step("tamper", ("tamper",), 1.5),
     Step("agmi", ("agmi",), 0.3),
     Step("agentdojo", ("agentdojo",), 1),
@@ -60,7 +60,7 @@ CAMPAIGNS: Final = (
     Step("crash", ("crash", "--faults", "1600", "--seed", "20261129"), 5),
     Step("model-check", ("model-check", "--steps", "20000"), 12),
     Step("open-speed", ("open-speed", "--n", "1000000"), 5),
-    Step("recall-longmemeval-words", ("recall", "--sets", "", "--long", "40", "--model", "none"), 2),
+    Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "40", "--model", "none"), 2),
     Step("peers", ("peers",), 20),
 )
 """The long ones, at the size of the committed figures: `python -m eval reproduce --campaigns`."""
@@ -72,11 +72,16 @@ SPEED: Final = (
 """What `make bench` runs."""
 
 
+def command_of(step: Step) -> str:
+    """Return what to type."""
+    return " ".join(("python -m eval", *step.words))
+
+
 def run_steps(steps: Sequence[Step], *, data: Path, fresh: Path, results: Path, factor: float) -> list[Row]:
     """Run each step in a process of its own, and return a row for each with what differs from the committed result."""
     rows: list[Row] = []
     for step in steps:
-        command = " ".join(("python -m eval", *step.words))
+        command = command_of(step)
         print(f"{command} (about {step.minutes:g} min)", file=sys.stderr, flush=True)
         started = time.monotonic()
         done = subprocess.run(

@@ -22,6 +22,7 @@ from ._texts import Texts
 
 K = 8
 BATCH = 1_000
+"""Memories in a batch; of a small size a tenth, so that there are ten of them."""
 _WARM = 5
 _OTHERS = 10
 _LAGS = 20
@@ -74,9 +75,10 @@ class Bench:
     def _load(self, peer: Peer, size: int) -> Row:
         """Write the memories in batches, or one by one where there is no batch call, until the cap."""
         started, done, each = time.monotonic(), 0, list[float]()
+        batch = max(1, min(BATCH, size // 10))
         batched = True
         while done < size and time.monotonic() - started < self._caps.load:
-            memories = self._texts.memories(done, min(size, done + BATCH))
+            memories = self._texts.memories(done, min(size, done + batch))
             reply = peer.call("remember_many", memories=memories) if batched else None
             if reply is not None and reply.unavailable is None:
                 if not reply.ok:
@@ -95,7 +97,7 @@ class Bench:
         return {
             "memories": done,
             "load_s": round(time.monotonic() - started, 2),
-            "batch": BATCH if batched else 1,
+            "batch": batch if batched else 1,
             "batch_write_us_per_memory": round(statistics.median(each), 1),
         }
 

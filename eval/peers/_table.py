@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, cast
 
 Row = Mapping[str, object]
 
 COMMAND: Final = "python -m eval peers"
 US: Final = "muniment"
+_NOISE: Final = 0.95
+"""Less than this is better; between, two figures are the same."""
 
 
 class Measure(NamedTuple):
@@ -26,9 +29,26 @@ MEASURES: Final = (
     Measure("lag_p50_us", "written to readable", "ms"),
     Measure("other_process_p50_us", "another process's write to readable", "ms"),
     Measure("reopen_to_recall_ms", "reopened to first recall", "ms"),
-    Measure("disk_bytes_per_memory", "disk a memory", "bytes"),
-    Measure("ram_bytes_per_memory", "memory a memory", "bytes"),
+    Measure("disk_bytes_per_memory", "disk per memory", "bytes"),
+    Measure("ram_bytes_per_memory", "RAM per memory", "bytes"),
 )
+
+ABILITIES: Final = {
+    "remember_many": "a call for batches",
+    "supersede": "put a newer text in the place of a memory, by its id",
+    "old value out of recall": "the old text is no longer recalled",
+    "current": "what holds for a key now",
+    "history": "what was said before, of one memory",
+    "as_of": "recall as of an instant",
+    "scope": "another scope sees nothing",
+    "retire": "withdraw, and keep in history",
+    "forget": "forget",
+    "forgotten value kept out": "a forgotten text is refused when it comes again",
+    "guard": "denies a destructive act that nobody allowed",
+    "prohibit": "a prohibition",
+    "signed confirmation": "a confirmation that is signed",
+}
+"""How the tables name what was asked; each was asked of the product itself."""
 
 
 def readme_table(document: Row | None) -> str:
@@ -91,7 +111,7 @@ def ratio_table(result: Row, size: int) -> str:
     for row in rows:
         if row is not ours:
             ratios = [ratio(row, ours, m) if _whole(row) else None for m in MEASURES]
-            lines.append(f"| {row['peer']} | " + " | ".join("" if r is None else f"{r:.2g}" for r in ratios) + " |")
+            lines.append(f"| {row['peer']} | " + " | ".join("" if r is None else _number(r) for r in ratios) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -114,14 +134,19 @@ def where_we_lose(result: Row) -> str:
             if ours is None:
                 continue
             found = [
-                (r, str(row["peer"])) for row in rows if _whole(row) and (r := ratio(row, ours, measure)) and r < 1
+                (r, str(row["peer"])) for row in rows if _whole(row) and (r := ratio(row, ours, measure)) and r < _NOISE
             ]
             if found:
-                beaten.append(f"at {size:,} " + ", ".join(f"{name} ({1 / r:.2g}×)" for r, name in sorted(found)))
+                beaten.append(f"at {size:,} " + ", ".join(f"{name} ({_number(1 / r)}×)" for r, name in sorted(found)))
         if beaten:
             lines.append(f"* {measure.title}: {'; '.join(beaten)}")
     return (
-        "\n".join(["Where another product is better than Muniment, and how many times:\n", *(lines or ["* nowhere"])])
+        "\n".join(
+            [
+                "Where another product is better than Muniment by more than a twentieth, and how many times:\n",
+                *(lines or ["* nowhere"]),
+            ]
+        )
         + "\n"
     )
 
@@ -131,18 +156,22 @@ def ability_table(result: Row) -> str:
     verbs = cast("Sequence[Row]", result["verbs"])
     erased = {row["peer"]: row for row in cast("Sequence[Row]", result["erased"])}
     guards = {row["peer"]: row for row in cast("Sequence[Row]", result["guards"])}
-    asked = [name for name in (verbs[0] if verbs else {}) if name not in ("peer", "remember_many")]
-    heads = [*asked, "still readable on the disk after a forget", "attack success", "benign pass"]
-    lines = ["| product | " + " | ".join(heads) + " |", "| --- |" + " --- |" * len(heads)]
-    for row in verbs:
-        cells = [str(row[name]).partition(":")[0] for name in asked]
-        cells.append(_left(erased.get(row["peer"])))
-        guard = guards.get(row["peer"])
-        cells += (
-            ["no guard", ""] if guard is None else [f"{_share(guard['attack success'])}", _share(guard["benign pass"])]
-        )
-        lines.append(f"| {row['peer']} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    names = [row["peer"] for row in verbs]
+    lines = ["| | " + " | ".join(map(str, names)) + " |", "| --- |" + " --- |" * len(names)]
+    for asked in [key for key in (verbs[0] if verbs else {}) if key != "peer"]:
+        lines.append(f"| {ABILITIES.get(asked, asked)} | " + " | ".join(_short(row[asked]) for row in verbs) + " |")
+    left = [_left(erased.get(name)) for name in names]
+    lines.append("| can still be read on the disk after a forget | " + " | ".join(left) + " |")
+    for rate in ("attack success", "benign pass"):
+        shares = [_share(guards[name][rate]) if name in guards else "no guard" for name in names]
+        lines.append(f"| {rate} of the guard | " + " | ".join(shares) + " |")
+    return "\n".join([*lines, "", _zeroed_by_build(result)]).rstrip() + "\n"
+
+
+def _short(told: object) -> str:
+    """Return `yes`, `no` or, for what is not there at all, a dash: an outcome unavailable is never a pass."""
+    outcome = str(told).partition(":")[0]
+    return "–" if outcome == "unavailable" else outcome
 
 
 def _conditions(document: Row, result: Row) -> str:
@@ -189,7 +218,7 @@ def _cell(row: Row, measure: Measure, best: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}" if value < 10 else f"{value:.3g}"
 
 
 def _cut(row: Row) -> str:
@@ -197,13 +226,34 @@ def _cut(row: Row) -> str:
 
 
 def _left(row: Row | None) -> str:
+    """Return how many can be read: when the forget returned, and where that changes, later."""
     if row is None:
         return ""
     if row["left_after_close"] is None:
         return "cannot tell"
-    after = row.get("left_after_clean_up")
-    text = f"{row['left_after_close']} of {row['forgotten']}"
-    return text if after is None or row["left_after_close"] == 0 else f"{text} ({after} after its maintenance)"
+    stages = {"at return": row["left_at_return"], "once closed": row["left_after_close"]}
+    if isinstance(row.get("left_after_clean_up"), int):
+        stages["after its maintenance"] = row["left_after_clean_up"]
+    told = [f"{row['left_at_return']} of {row['forgotten']}"]
+    for (_, before), (stage, after) in pairwise(stages.items()):
+        if after != before:
+            told.append(f"{after} {stage}")
+    return ", ".join(told)
+
+
+def _zeroed_by_build(result: Row) -> str:
+    """Return a line on products whose figure is that of how this machine's SQLite was built."""
+    names: list[str] = []
+    for name, facts in cast("Mapping[str, Mapping[str, Mapping[str, str]]]", result["peers"]).items():
+        built = facts["versions"].get("SQLite", "").endswith("secure_delete on by its build")
+        if built and "secure_delete" not in facts["settings"].get("at rest", ""):
+            names.append(name)
+    if not names:
+        return ""
+    return (
+        f"What {', '.join(names)} leaves hangs on the SQLite that Python was built with: this one zeroes what is "
+        "deleted, which is not SQLite's default.\n"
+    )
 
 
 def _share(value: object) -> str:

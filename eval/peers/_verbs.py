@@ -59,11 +59,13 @@ def verbs_row(name: str, environment: Environment, folder: Path) -> Row:
 def _told(reply: Reply, right: Callable[[object], bool] = lambda _: True) -> str:
     if not reply.ok:
         return f"unavailable: {reply.why}"
-    return "yes" if right(reply.value) else f"no: {str(reply.value)[:80]}"
+    # Ids are left out: they are others in the next run.
+    return "yes" if right(reply.value) else f"no: {', '.join(_texts(reply.value)) or reply.value}"[:120]
 
 
 def _texts(found: object) -> list[str]:
-    return [hit["text"] for hit in cast("list[dict[str, str]]", found)]
+    rows = cast("list[object]", found) if isinstance(found, list) else []
+    return [cast("dict[str, str]", row)["text"] for row in rows if isinstance(row, dict)]
 
 
 def _denied(found: object) -> bool:

@@ -29,7 +29,14 @@ def result(*rows: dict[str, object]) -> dict[str, object]:
             {"peer": "shelf", "remember_many": "yes", "retire": "unavailable: it has no drawer"},
         ],
         "erased": [
-            {"peer": "muniment", "forgotten": 10, "control": 10, "left_after_close": 0, "clean_up": "nothing"},
+            {
+                "peer": "muniment",
+                "forgotten": 10,
+                "control": 10,
+                "left_at_return": 4,
+                "left_after_close": 0,
+                "clean_up": "nothing",
+            },
             {"peer": "shelf", "forgotten": 10, "control": 3, "left_after_close": None, "clean_up": "dusting"},
         ],
         "guards": [{"peer": "muniment", "cases": 9, "attack success": 0.0, "benign pass": 1.0}],
@@ -63,9 +70,18 @@ def test_where_another_product_is_better_is_said_with_how_many_times() -> None:
 
 def test_what_is_unavailable_is_no_yes_and_a_control_that_missed_no_figure() -> None:
     told = markdown(result(OURS, FASTER))
-    assert "| muniment | yes | 0 of 10 | 0.00 | 1.00 |" in told
-    assert "| shelf | unavailable | cannot tell | no guard |  |" in told
+    assert "| | muniment | shelf |" in told
+    assert "| withdraw, and keep in history | yes | – |" in told
+    assert "| can still be read on the disk after a forget | 4 of 10, 0 once closed | cannot tell |" in told
+    assert "| attack success of the guard | 0.00 | no guard |" in told
     assert "* shelf, retire: unavailable: it has no drawer" in told
+
+
+def test_a_figure_that_hangs_on_how_sqlite_was_built_says_so() -> None:
+    facts = {"versions": {"SQLite": "3.40.1, secure_delete on by its build"}, "settings": {"at rest": "plain"}}
+    zeroing = {**facts, "settings": {"at rest": "plain; secure_delete=ON"}}
+    told = markdown({**result(OURS, FASTER), "peers": {"shelf": facts, "drawer": zeroing}})
+    assert "What shelf leaves hangs on the SQLite that Python was built with" in told
 
 
 def test_a_smoke_run_is_marked_wherever_its_figures_stand() -> None:

@@ -11,7 +11,7 @@ import pytest
 from eval.__main__ import registry
 from eval._compare import compare
 from eval._harness import ROOT
-from eval._reproducing import CAMPAIGNS, SPEED, STEPS, Step, run_steps
+from eval._reproducing import CAMPAIGNS, SPEED, STEPS, Step, command_of, run_steps
 
 Result = dict[str, object]
 
@@ -86,6 +86,11 @@ def test_every_committed_result_has_the_command_that_makes_it() -> None:
 
 def test_the_steps_take_less_than_forty_minutes() -> None:
     assert sum(step.minutes for step in STEPS) < 40
+
+
+def test_the_campaigns_are_named_apart() -> None:
+    text = (ROOT / "eval" / "README.md").read_text(encoding="utf-8")
+    assert [] == [command_of(step) for step in CAMPAIGNS if f"`{command_of(step)}` | {step.minutes:g} |" not in text]
 
 
 def test_a_step_that_cannot_run_fails_and_one_without_data_is_skipped(tmp_path: Path) -> None:
