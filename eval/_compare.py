@@ -29,7 +29,21 @@ FREE: Final = re.compile(
 
 
 _NAMING: Final = frozenset(
-    {"peer", "sought", "family", "method", "half", "category", "store", "attack", "filesystem", "set", "memories"}
+    {
+        "peer",
+        "sought",
+        "memory",
+        "step",
+        "family",
+        "method",
+        "half",
+        "category",
+        "store",
+        "attack",
+        "filesystem",
+        "set",
+        "memories",
+    }
 )
 
 
