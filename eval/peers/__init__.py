@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", default="1000,10000,100000", help="numbers of memories, with commas")
     parser.add_argument("--peers", default="all", help="which, with commas")
     parser.add_argument("--cache", type=Path, default=None, help="where environments and vectors are kept")
-    parser.add_argument("--load-cap", type=float, default=60, help="seconds for loading one product at one size")
+    parser.add_argument("--load-cap", type=float, default=90, help="seconds for loading one product at one size")
     parser.add_argument("--part-cap", type=float, default=8, help="seconds that any other part may take")
     parser.add_argument("--turns", type=int, default=2_000, help="real turns, repeated to a size")
     parser.add_argument("--questions", type=int, default=100, help="questions asked of each product")
