@@ -14,6 +14,10 @@ _NOISE: Final = 0.95
 """Less than this is better; between, two figures are the same."""
 
 
+_SETTLED_MS: Final = 1_000
+"""What follows a load and takes longer is said beside the product's name."""
+
+
 class Measure(NamedTuple):
     """A figure of a row: lower is better in all of them."""
 
@@ -93,6 +97,9 @@ def size_table(result: Row, size: int) -> str:
     for row in rows:
         cells = [_cell(row, m, best[m.key]) for m in MEASURES]
         short = "" if row["memories"] == size else f" ({cast('int', row['memories']):,} only: {_cut(row)})"
+        settled = row.get("settle_ms")
+        if isinstance(settled, (int, float)) and settled >= _SETTLED_MS:
+            short += f" (after the load {_number(settled / 1e3)} s: {row['settle']})"
         lines.append(f"| {row['peer']}{short} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

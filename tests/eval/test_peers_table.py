@@ -63,6 +63,16 @@ def test_a_product_that_was_cut_short_says_so_and_is_compared_with_nothing() -> 
     assert "* snail at 1000: load: 120 of 1,000 after 60 s" in markdown(whole)
 
 
+def test_what_follows_a_load_is_said_where_it_takes_long() -> None:
+    slow, quick = (
+        {**OURS, "settle_ms": 25_000.0, "settle": "an index"},
+        {**FASTER, "settle_ms": 9.0, "settle": "a dust"},
+    )
+    lines = size_table(result(slow, quick), 1_000).splitlines()
+    assert lines[4].startswith("| muniment (after the load 25 s: an index) |")
+    assert lines[5].startswith("| shelf |")
+
+
 def test_where_another_product_is_better_is_said_with_how_many_times() -> None:
     assert ["* recall: at 1,000 shelf (4×)"] == where_we_lose(result(OURS, FASTER)).strip().splitlines()[2:]
     assert "* nowhere" in where_we_lose(result(OURS))
