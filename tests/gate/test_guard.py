@@ -9,6 +9,7 @@ import pytest
 
 import muniment
 from muniment import Action, Free, Pattern
+from muniment._keys import sign_replacement
 from muniment.events import parse_instant
 
 SEND = Action("email.send", {"to": "ann@example.org"})
@@ -141,6 +142,13 @@ def test_a_rotated_key_speaks_and_the_old_one_does_not(world: World) -> None:
     fresh = world.store.user_session(scope="acme", principal="user:ann", signer=world.spare)
     fresh.confirm(Action("fs.write"), agent=AGENT)
     assert world.agent.decide(SEND).allowed
+
+
+def test_a_retried_rotation_gets_the_first_receipt_though_its_key_no_longer_speaks(world: World) -> None:
+    said = sign_replacement(world.store._engine, "user:ann", world.key, world.spare.public_key, scopes=None)
+    first = world.store.submit(said)
+    again = world.store.submit(said)
+    assert (first.id, True) == (again.id, again.repeated)
 
 
 def test_a_rotation_to_fewer_scopes_ends_the_confirmations_of_the_others(world: World) -> None:
