@@ -39,9 +39,9 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
     "completion": ("completion", "bash"),
 }
 _WRITING_VERBS = {
-    "init", "remember", "supersede", "retire", "keygen", "enroll", "recover", "rotate", "confirm", "submit", "revoke", "unprohibit", "lift",
+    "init", "remember", "supersede", "retire", "keygen", "enroll", "confirm", "submit", "revoke", "unprohibit", "lift",
     "quarantine", "release", "checkpoint", "import", "demo", "mcp", "hook", "install",
-    "accept-rollback",
+    "accept-rollback", "recover", "rotate",
 }  # fmt: skip
 
 
