@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,10 @@ with muniment.open(sys.argv[1], model="none") as store:
 
 
 @pytest.fixture(name="path")
-def _path(tmp_path: Path) -> Iterator[Path]:
+def _path(tmp_path: Path) -> Path:
     with muniment.open(tmp_path / "store", create=True, model="none") as store:
         store.session(scope="acme", actor="agent:writer").remember("a plain apple to begin with")
-    yield tmp_path / "store"
+    return tmp_path / "store"
 
 
 def _contents(_: Store, session: Session) -> list[tuple[str, str | None]]:
