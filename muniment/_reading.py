@@ -30,6 +30,7 @@ from ._diff import changes
 from ._points import KnownAt, Point, point
 from ._recalling import Asked, Filters, Hits, check_kinds, check_statuses, filters_of, recalled
 from ._sql import Table, run_sql
+from ._telemetry import traced
 from ._views import Views
 
 DEFAULT_STATUS: Final = ("active", "conditional")
@@ -65,6 +66,9 @@ class Source(Protocol):
     @property
     def graph(self) -> Graph: ...
 
+    @property
+    def store_id(self) -> bytes: ...
+
     def now(self) -> int: ...
 
     def refresh(self) -> None: ...
@@ -90,6 +94,7 @@ class Reading:
 
     # --- recall -------------------------------------------------------------------------------------------------------
 
+    @traced("recall", "search_memory")
     def recall(
         self,
         query: str,
@@ -161,6 +166,7 @@ class Reading:
 
     # --- beliefs and records ------------------------------------------------------------------------------------------
 
+    @traced("beliefs", "search_memory")
     def beliefs(
         self,
         about: tuple[str, str] | None = None,
