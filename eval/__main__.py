@@ -1,10 +1,10 @@
 """
 The runner: `python -m eval NAME [--data DIR] [--out DIR]`, and `python -m eval list`.
 
-An evaluation is a module `eval/<name>.py` (hyphens in names are underscores there) with a docstring whose first line
-says what it measures, `run(args) -> dict`, and, where it takes options of its own, `add_arguments(parser)`. Its `run`
-gets sets with `need(args, "locomo/locomo_dev.json")`. Exit codes: 0 done, or skipped for want of data; 1 the result
-says `"ok": false`; 2 could not run.
+An evaluation is a module `eval/<name>.py`, or a package `eval/<name>/` (hyphens in names are underscores there), with a
+docstring whose first line says what it measures, `run(args) -> dict`, and, where it takes options of its own,
+`add_arguments(parser)`. Its `run` gets sets with `need(args, "locomo/locomo_dev.json")`. Exit codes: 0 done, or skipped
+for want of data; 1 the result says `"ok": false`; 2 could not run.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from types import ModuleType
 from ._harness import ROOT, DataAbsent, format_result, format_table, write_result
 
 FOLDER = Path(__file__).resolve().parent
+_RUN = "\ndef run("
 
 
 def main(words: Sequence[str] | None = None, *, folder: Path = FOLDER) -> int:
@@ -38,7 +39,7 @@ def main(words: Sequence[str] | None = None, *, folder: Path = FOLDER) -> int:
         print(f"no evaluation `{name}`; known are {', '.join(known) or 'none'}", file=sys.stderr)
         return 2
     try:
-        module = importlib.import_module(f"{folder.name}.{known[name].stem}")
+        module = importlib.import_module(f"{folder.name}.{name.replace('-', '_')}")
         return _run(name, module, _parse(name, module, words[1:]))
     except Exception:
         # Python would exit with 1, which here means that the evaluation ran and found something.
@@ -48,8 +49,10 @@ def main(words: Sequence[str] | None = None, *, folder: Path = FOLDER) -> int:
 
 def registry(folder: Path = FOLDER) -> dict[str, Path]:
     """Return the evaluations by name, without importing them: some load models."""
-    paths = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
-    return {path.stem.replace("_", "-"): path for path in paths}
+    modules = {path.stem: path for path in folder.glob("[!_]*.py")}
+    # A package may be something that an evaluation works on: one that is run says so.
+    packages = {path.parent.name: path for path in folder.glob("[!_]*/__init__.py") if _RUN in path.read_text("utf-8")}
+    return {name.replace("_", "-"): path for name, path in sorted((modules | packages).items())}
 
 
 def _parse(name: str, module: ModuleType, words: Sequence[str]) -> argparse.Namespace:
