@@ -62,10 +62,15 @@ def run(args: argparse.Namespace) -> Result:
         "not run": absent,
         "memories": [_summary(name, report) for name, report in reports.items()],
         "table": _rows(reports),
-        "reports": reports,
+        "not passed": [row for name, report in reports.items() for row in _not_passed(name, report)],
+        "calls": [
+            {"memory": name, "method": method, "call": call}
+            for name, report in reports.items()
+            for method, call in cast("dict[str, str]", report["calls"]).items()
+        ],
     }
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "atlas.md").write_text(table_text(reports), encoding="utf-8")
+    (args.out / "atlas.md").write_text(table_text(result), encoding="utf-8")
     return result
 
 
@@ -83,41 +88,43 @@ def failing(report: Report) -> dict[str, str]:
     return {one.step: one.outcome for one in report.outcomes if one.outcome != "pass"}
 
 
-def table_text(reports: Mapping[str, Result]) -> str:
+def table_text(result: Result) -> str:
     """Return the table in Markdown: a row a step, a column a memory, and below why each that failed did."""
     asks = {step.id: step.asks for step in STEPS}
-    heads = [f"{name} {report['version']}" if "reference" not in name else name for name, report in reports.items()]
+    memories = _part(result, "memories")
+    names = [str(one["memory"]) for one in memories]
     lines = [
         "# Acceptance tests for agent memory",
         "",
         "Made by `python -m eval atlas`; what is asked, and how: `eval/atlas/README.md`. `–`: the product has no such "
         "feature. (control): the positive control did not hold, so the step shows nothing. Neither is a pass.",
         "",
-        _line(["step", "asks", *heads]),
-        _line(["---"] * (len(heads) + 2)),
-        *(_line(["passed", "", *(_count(report) for report in reports.values())]),),
+        _line(["step", "asks", *(f"{one['memory']} {one['version']}" for one in memories)]),
+        _line(["---"] * (len(names) + 2)),
+        _line(["passed", "", *(f"{one['pass']} of {len(STEPS)}" for one in memories)]),
+        _line(["obligations", "what must be done", *(str(one["obligations"]) for one in memories)]),
+        _line(["invariants", "what must not be seen", *(str(one["invariants"]) for one in memories)]),
     ]
-    for row in _rows(reports):
+    for row in _part(result, "table"):
         step = str(row["step"])
-        lines.append(_line([f"`{step}`", asks[step], *(_SHOWN[str(row[name])] for name in reports)]))
-    for name, report in reports.items():
-        lines += ["", f"## {name} {report['version']}", ""]
-        steps = cast("list[dict[str, str]]", report["steps"])
-        details = [one for one in steps if one["outcome"] != "pass" and "reference" not in name]
-        lines += [f"- `{one['step']}`: {one['outcome']}, {one['detail']}" for one in details]
-        observations = cast("dict[str, str]", report["observations"])
-        lines += [f"- observed, not judged: a {what} of a rejected value: {how}" for what, how in observations.items()]
-        calls = cast("dict[str, str]", report["calls"])
-        lines += ["", *(f"  - {verb}: {call}" for verb, call in calls.items())] if calls else []
+        lines.append(_line([f"`{step}`", asks[step], *(_SHOWN[str(row[name])] for name in names)]))
+    for one in memories:
+        failed = [row for row in _part(result, "not passed") if row["memory"] == one["memory"]]
+        called = [row for row in _part(result, "calls") if row["memory"] == one["memory"]]
+        lines += ["", f"## {one['memory']} {one['version']}", ""]
+        lines += [f"- `{row['step']}`: {row['outcome']}, {row['detail']}" for row in failed]
+        lines.append(f"- Observed, not judged: a paraphrase of a rejected value: {one['paraphrase']}")
+        if called:
+            lines += ["", "Called:", "", *(f"- {row['method']}: {row['call']}" for row in called)]
     return "\n".join(lines) + "\n"
+
+
+def _part(result: Result, name: str) -> list[Result]:
+    return cast("list[Result]", result[name])
 
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _count(report: Result) -> str:
-    return f"{cast('dict[str, int]', report['counts'])['pass']} of {len(STEPS)}"
 
 
 def _rows(reports: Mapping[str, Result]) -> list[Result]:
@@ -129,11 +136,22 @@ def _rows(reports: Mapping[str, Result]) -> list[Result]:
 
 
 def _summary(name: str, report: Result) -> Result:
-    counts = cast("dict[str, int]", report["counts"])
     return {
-        "memory": name, "version": report["version"], **counts, "obligations": report["obligations"],
+        "memory": name,
+        "version": report["version"],
+        **cast("dict[str, int]", report["counts"]),
+        "obligations": report["obligations"],
         "invariants": report["invariants"],
-    }  # fmt: skip
+        **cast("dict[str, str]", report["observations"]),
+    }
+
+
+def _not_passed(name: str, report: Result) -> list[Result]:
+    return [
+        {"memory": name, "step": one["step"], "outcome": one["outcome"], "detail": one["detail"]}
+        for one in cast("list[dict[str, str]]", report["steps"])
+        if one["outcome"] != "pass"
+    ]
 
 
 def _peer_report(requirement: str, adapter: str, cache: Path) -> Result:

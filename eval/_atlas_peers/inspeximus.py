@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eval.atlas.agent_memory_atlas import Adapter, Entry, Fact, Item, Key, Refused, Unavailable
+from eval.atlas.agent_memory_atlas import Adapter, Case, Entry, Fact, Item, Key, Refused, Unavailable
 
 _AUTHORITY = {"user": 1.0, "agent": 0.6, "document": 0.3, "operator": 1.0}
 
@@ -294,3 +294,11 @@ class InspeximusAdapter(Adapter):
         """Revert the key."""
         if not self._view(scope).revert(self._key(id, scope), reason="it was right").get("ok"):
             raise Refused("not reverted")
+
+    def may(self, action: str, *, evidence: Sequence[str], scope: str) -> bool:
+        """Not there."""
+        raise Unavailable("it keeps a ledger of actions and a budget for each source; nobody grants an action")
+
+    def negative_case(self) -> Case:
+        """Not there."""
+        raise Unavailable("the package on the index has no tests in it")

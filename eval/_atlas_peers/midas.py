@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eval.atlas.agent_memory_atlas import Adapter, Entry, Fact, Item, Key, Refused, Unavailable
+from eval.atlas.agent_memory_atlas import Adapter, Case, Entry, Fact, Item, Key, Refused, Unavailable
 
 _PROVENANCE = {"user": "user_confirmation", "agent": "observation", "document": "observation"}
 _ACTOR = {"user": "user:ann", "agent": "agent:planner", "document": "tool:reader"}
@@ -41,7 +41,8 @@ class MidasAdapter(Adapter):
         "recall": "recall(limit=k, metadata_filter={'namespace': scope})",
         "recall_as": "recall with the namespace asked for, what comes back judged by access.can_access(strict=True)",
         "context": "build_context(metadata_filter=)", "get": "store.get, judged by access.can_access",
-        "history": "audit.belief_history", "source_of": "store.get().source",
+        "current": "recall(limit=1, as_of=) for the words of the key", "history": "audit.belief_history",
+        "source_of": "store.get().source",
         "look": "state.memory_state(scope=), access.visible_records(strict=True)",
         "jobs": "consolidate, forget_expired, forget_decayed, with now= so many days ahead", "reopen": "close and open",
         "audit": "SQLiteStore.audit_log", "grant": "remember(provenance='user_confirmation') that says so",
@@ -164,6 +165,18 @@ class MidasAdapter(Adapter):
             return None
         return str(record.content)
 
+    def current(self, key: Key, *, scope: str, valid_at: datetime | None = None, known_at: object = None) -> list[str]:
+        """Return what is recalled first for the words of the key, as of an instant."""
+        if known_at is not None:
+            raise Unavailable("as_of is one axis of time: when a memory was recorded is not kept beside it")
+        instant = None if valid_at is None else valid_at.timestamp()
+        hits = self._memory.recall(" ".join(key), limit=1, metadata_filter={"namespace": scope}, as_of=instant)
+        return [str(hit.record.content) for hit in hits]
+
+    def now(self) -> object:
+        """Not there."""
+        raise Unavailable("as_of is one axis of time: when a memory was recorded is not kept beside it")
+
     def history(self, id: str, *, scope: str) -> list[str]:  # noqa: A002
         """Return the chain."""
         audit: Any = importlib.import_module("midas.audit")
@@ -213,3 +226,7 @@ class MidasAdapter(Adapter):
             action, intended_use="external_action", acting_agent=_ACTOR["agent"], metadata_filter={"namespace": scope}
         )
         return bool(verdict.allowed)
+
+    def negative_case(self) -> Case:
+        """Not there."""
+        raise Unavailable("the package on the index has no tests in it")

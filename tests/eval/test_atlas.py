@@ -178,4 +178,4 @@ def test_the_committed_table_is_made_of_the_committed_result() -> None:
 
     assert result["ok"]
     assert IDS == [row["step"] for row in result["table"]]
-    assert table_text(result["reports"]) == (results / "atlas.md").read_text(encoding="utf-8")
+    assert table_text(result) == (results / "atlas.md").read_text(encoding="utf-8")

@@ -132,7 +132,7 @@ def _askable(c: _Case) -> None:
     c.t.expect(holds_text(texts, c.shape.old), "the history has what was said before")
     if c.shape.new is not None:
         in_order = _place(texts, c.shape.old) < _place(texts, c.shape.new)
-        c.t.expect(in_order, "and after it what is said now")
+        c.t.expect(in_order, "the history has what is said now after what was said before")
     if c.shape.bounded:
         then = c.memory.current(c.shape.key, scope=c.t.home, valid_at=c.started + timedelta(days=2))
         c.t.expect(then == [c.shape.old], "what held then can be asked by its date")

@@ -139,7 +139,7 @@ def _shared(w: _Walk) -> None:
     w.t.control(not w.t.finds(VALUE, scope=w.t.other), "the other scope does not see it before it is shared")
     w.share()
     w.t.control(w.t.finds(VALUE, scope=w.t.other), "the scope it is shared with sees it")
-    w.t.expect(not w.t.finds(VALUE, scope=w.t.third), "a third scope does not")
+    w.t.expect(not w.t.finds(VALUE, scope=w.t.third), "a third scope does not see it")
 
 
 def _shared_deleted(w: _Walk) -> None:

@@ -20,7 +20,7 @@ def resolves(t: Trial) -> None:
     second = t.memory.remember("Customer Lyra renewed on Monday.", scope=t.home, source="mail:7/1")
     t.control(t.memory.get(first, scope=t.home) == SAID, "the memory is there")
     t.expect(t.memory.source_of(first, scope=t.home) == "slack:C1/42", "the first leads to its source")
-    t.expect(t.memory.source_of(second, scope=t.home) == "mail:7/1", "the second to its own")
+    t.expect(t.memory.source_of(second, scope=t.home) == "mail:7/1", "the second leads to its own")
 
 
 @invariant("evidence.source_delete_reaches_derived", "deleting a source reaches what was derived from it")
@@ -52,7 +52,7 @@ def one_of_several(t: Trial) -> None:
     t.control(t.finds(SUMMARY), "the summary was recalled before")
     t.memory.forget(source, scope=t.home)
     t.control(t.finds(beside), "the other source is still recalled")
-    t.expect(not t.finds(SUMMARY), "the summary is not")
+    t.expect(not t.finds(SUMMARY), "the summary is not recalled")
 
 
 @invariant("evidence.copy_in_another_scope", "a copy in another scope goes when its source is erased everywhere")

@@ -75,7 +75,7 @@ def audit_log(t: Trial) -> None:
     t.expect(len(deleted) > len(corrected), "a deletion is logged")
     ids = [entry.id for entry in deleted]
     t.expect(ids[: len(corrected)] == [entry.id for entry in corrected], "no earlier entry went or changed place")
-    t.expect([e.id for e in corrected][: len(written)] == [e.id for e in written], "nor before that")
+    t.expect([e.id for e in corrected][: len(written)] == [e.id for e in written], "no entry before that went either")
 
 
 @obligation("mark.human_review", "a person sees what is proposed, and the verdict takes effect")
@@ -88,7 +88,7 @@ def human_review(t: Trial) -> None:
     t.memory.review(good_id, approve=True, scope=t.home)
     t.memory.review(bad_id, approve=False, scope=t.home)
     t.control(t.finds(good), "what was approved is recalled")
-    t.expect(not t.finds(bad), "what was refused is not")
+    t.expect(not t.finds(bad), "what was refused in review is not recalled")
     waiting = t.memory.waiting(scope=t.home)
     t.expect(not holds_text(waiting, good) and not holds_text(waiting, bad), "neither waits any longer")
 

@@ -18,7 +18,7 @@ def survives_reindex(t: Trial) -> None:
     t.memory.reindex()
     t.memory.reopen()
     t.control(t.finds(NEW), "the new value is recalled")
-    t.expect(not t.finds(OLD), "the old one is not")
+    t.expect(not t.finds(OLD), "the old value is not recalled")
 
 
 @invariant("correction.retraction_without_replacement", "what is retracted leaves nothing, and revives nothing")
@@ -29,7 +29,7 @@ def retraction(t: Trial) -> None:
     t.memory.retire(second, scope=t.home)
     t.control_alive(kept)
     t.expect(not t.finds(NEW), "it is not recalled any more")
-    t.expect(not t.finds(OLD), "nor has the one before come back")
+    t.expect(not t.finds(OLD), "the one before has not come back")
 
 
 @invariant("deletion.absent_after_reindex_and_restart", "a deletion outlives a rebuilt index and a restart")
@@ -48,9 +48,12 @@ def absent_after_restart(t: Trial) -> None:
 
 @invariant("retrieval.k_is_an_upper_bound", "no more comes back than was asked for")
 def upper_bound(t: Trial) -> None:
-    for room in ("Larch", "Birch", "Cedar", "Maple", "Rowan"):
-        t.memory.remember(f"Sensor in room {room} reads normal.", scope=t.home)
-    query = "which room has a sensor that reads normal?"
+    for text in (
+        "The north sensor was made in Tampere.", "Every sensor takes two batteries.", "Bruno replaced a sensor.",
+        "A spare sensor lies in drawer nine.", "No sensor may be painted over.",
+    ):  # fmt: skip
+        t.memory.remember(text, scope=t.home)
+    query = "what do we know of the sensor?"
     t.control(len(t.texts(query, k=10)) >= 3, "at least three memories answer the question")
     for k in (1, 2):
         t.expect(len(t.texts(query, k=k)) <= k, f"asked for {k}, no more than {k}")

@@ -15,8 +15,8 @@ def cross_tenant(t: Trial) -> None:
     theirs = t.memory.remember(THEIRS, scope=t.other, key=KEY, value="June")
     t.control(t.memory.get(theirs, scope=t.other) == THEIRS, "its own scope reads it by id")
     t.expect(not t.finds(THEIRS), "recall does not show it elsewhere")
-    t.expect(not _in_prompt(t), "a prompt does not")
-    t.expect(t.memory.get(theirs, scope=t.home) is None, "its id does not")
+    t.expect(not _in_prompt(t), "a prompt does not show it elsewhere")
+    t.expect(t.memory.get(theirs, scope=t.home) is None, "its id gives nothing elsewhere")
     for view in t.views():
         t.control(t.shows(view, THEIRS, scope=t.other), f"`{view}` shows it in its own scope")
         t.expect(not t.shows(view, THEIRS), f"`{view}` does not show it elsewhere")
@@ -46,7 +46,7 @@ def no_prefix(t: Trial) -> None:
     ours = t.stays()
     t.control(t.finds(THEIRS, scope=f"{t.home}-two"), "its own scope recalls it")
     t.control_alive(ours)
-    t.expect(not t.finds(THEIRS), "the scope with the shorter name does not")
+    t.expect(not t.finds(THEIRS), "the scope with the shorter name does not see it")
     t.expect(not t.finds(ours, scope=f"{t.home}-two"), "nor does the longer one see what is in the shorter")
 
 
@@ -62,7 +62,7 @@ def background(t: Trial) -> None:
     t.memory.forget(mine, scope=t.home)
     t.memory.jobs()
     t.expect(t.finds(both, scope=t.other), "deleting one leaves the other")
-    t.expect(not t.finds(both) and not t.finds(THEIRS), "and nothing has moved across")
+    t.expect(not t.finds(both) and not t.finds(THEIRS), "nothing has moved across")
 
 
 @invariant("scope.ids_do_not_cross", "an id from another scope can be neither deleted nor changed")
@@ -72,7 +72,7 @@ def ids_do_not_cross(t: Trial) -> None:
     t.attempt(lambda: t.memory.forget(theirs, scope=t.home))
     t.expect(t.finds(THEIRS, scope=t.other), "deleting it from another scope does nothing")
     t.attempt(lambda: t.memory.supersede(theirs, "The Marigold merger is off.", scope=t.home, key=KEY, value="off"))
-    t.expect(t.finds(THEIRS, scope=t.other), "nor does correcting it")
+    t.expect(t.finds(THEIRS, scope=t.other), "correcting it from another scope does nothing")
     t.memory.forget(theirs, scope=t.other)
     t.control(not t.finds(THEIRS, scope=t.other), "its own scope can delete it")
 

@@ -36,7 +36,7 @@ def laundering(t: Trial) -> None:
             )
         )
     t.expect(not t.finds(WRONG), "four restatements from three sources do not bring it back")
-    t.expect(t.finds(RIGHT), "nor do they displace what was put in its place")
+    t.expect(t.finds(RIGHT), "they do not displace what was put in its place")
 
 
 @invariant("tombstone.survives_ttl_and_prune", "pruning and the passing of time do not drop it")
