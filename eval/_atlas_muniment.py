@@ -40,6 +40,7 @@ class MunimentAdapter(Adapter):
         "claim": "remember(provenance='user_confirmation'), and where that is refused metadata and tags that say so",
         "supersede": "supersede", "retire": "retire", "reject": "user.forget", "forget": "forget; operator().forget",
         "lift": "user.lift", "feed": "remember_many(on_refusal='skip') of a web origin",
+        "write_by": "remember, remember_many, supersede of a note of its own, store.import_file",
         "share": "session(reads=) of the scope that reads", "recall": "recall(k=)",
         "recall_as": "recall(where=, tags=, ...) on a session of the bound scope", "context": "context",
         "get": "get", "current": "beliefs(about=, valid_at=, known_at=)", "now": "store.head.seq",

@@ -37,11 +37,14 @@ class MidasAdapter(Adapter):
         "remember": "Memory.remember(kind='fact' where there is a key); keys, values and lineage have no place",
         "claim": "remember(provenance='user_confirmation'), which is the caller's to say",
         "supersede": "remember, with Memory(supersede=True): its similarity says what is superseded",
-        "forget": "Memory.forget(id)", "feed": "remember_many", "share": "a reader of several namespaces",
+        "forget": "Memory.forget(id)", "feed": "remember_many",
+        "write_by": "remember, remember_many, capture, which keeps what it finds important",
+        "share": "a reader of several namespaces",
         "recall": "recall(limit=k, metadata_filter={'namespace': scope})",
         "recall_as": "recall with the namespace asked for, what comes back judged by access.can_access(strict=True)",
         "context": "build_context(metadata_filter=)", "get": "store.get, judged by access.can_access",
-        "current": "recall(limit=1, as_of=) for the words of the key", "history": "audit.belief_history",
+        "current": "of a past instant: recall(limit=1, as_of=) for the words of the key",
+        "history": "audit.belief_history",
         "source_of": "store.get().source",
         "look": "state.memory_state(scope=), access.visible_records(strict=True)",
         "jobs": "consolidate, forget_expired, forget_decayed, with now= so many days ahead", "reopen": "close and open",
@@ -169,8 +172,11 @@ class MidasAdapter(Adapter):
         """Return what is recalled first for the words of the key, as of an instant."""
         if known_at is not None:
             raise Unavailable("as_of is one axis of time: when a memory was recorded is not kept beside it")
-        instant = None if valid_at is None else valid_at.timestamp()
-        hits = self._memory.recall(" ".join(key), limit=1, metadata_filter={"namespace": scope}, as_of=instant)
+        if valid_at is None:
+            raise Unavailable("it has no keys: what holds now is what recall gives")
+        hits = self._memory.recall(
+            " ".join(key), limit=1, metadata_filter={"namespace": scope}, as_of=valid_at.timestamp()
+        )
         return [str(hit.record.content) for hit in hits]
 
     def now(self) -> object:

@@ -86,7 +86,7 @@ def rebuild(t: Trial) -> None:
 def no_bypass(t: Trial) -> None:
     first = t.memory.remember(MINE, scope=t.home, key=KEY, value=MINE_VALUE)
     for number, path in enumerate(t.write_paths()):
-        innocent = f"Refund case {number + 70} is closed."
+        innocent = f"Decision: refund case {number + 70} must stay closed."
         t.memory.write_by(path, innocent, scope=t.home)
         t.control(t.finds(innocent), f"`{path}` brings in what contradicts nobody")
         t.attempt(lambda by=path: t.memory.write_by(by, THEIRS, scope=t.home, key=KEY, value=THEIRS_VALUE))  # type: ignore[misc]

@@ -141,7 +141,7 @@ def second_unit(t: Trial) -> None:
 def every_path(t: Trial) -> None:
     _reject(t)
     for number, path in enumerate(t.write_paths()):
-        innocent = f"Shelf {number + 40} of the archive is empty."
+        innocent = f"Decision: shelf {number + 40} must always stay empty."
         t.memory.write_by(path, innocent, scope=t.home)
         t.control(t.finds(innocent), f"`{path}` brings in what nobody rejected")
         t.attempt(lambda by=path: t.memory.write_by(by, WRONG, scope=t.home, key=KEY, value=WRONG_VALUE))  # type: ignore[misc]
