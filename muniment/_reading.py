@@ -21,7 +21,7 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import check_list
-from muniment.projections import Dense, Graph, Memory, Projections
+from muniment.projections import Dense, Graph, Memory, Projections, is_listed
 
 from ._answers import BeliefView, Briefing, Change, LinkView, Record
 from ._context import Context, assemble
@@ -81,6 +81,8 @@ class Reading:
         self._scope = parse_scope(scope)
         self._reads = check_reads(reads)
         self._recalled: tuple[bytes, ...] = ()
+        self._author: str | None = None
+        """Who alone is listed what it proposed and nobody approved yet; None for a person, who is listed all."""
 
     @property
     def scope(self) -> str:
@@ -124,7 +126,7 @@ class Reading:
         with self._mutex:
             self._source.refresh()
             at = self._point(valid_at, known_at)
-            asked = Asked(query, vector, k, filters, statuses, at)
+            asked = Asked(query, vector, k, filters, statuses, at, self._author)
             hits = recalled(self._source.state, self._source.dense, self._scopes(), asked)
             self._recalled = tuple(bytes.fromhex(hit.id) for hit in hits)
             return hits
@@ -219,9 +221,11 @@ class Reading:
                     continue
                 if wanted is not None and memory.envelope.kind not in wanted:
                     continue
-                if statuses is not None:
+                if statuses is not None or memory.envelope.pending:
                     standing = self._source.state.standing(memory, valid_at=at.valid_at, known=at.known)
-                    if standing.status.value not in statuses:
+                    if statuses is not None and standing.status.value not in statuses:
+                        continue
+                    if not is_listed(memory, standing.status, self._author):
                         continue
                 found.append(views.record(memory, at))
                 if len(found) == limit:
@@ -276,6 +280,8 @@ class Reading:
             by_kind: dict[str, List[Record]] = {"constraint": [], "commitment": []}
             for memory in self._memories(at.known):
                 standing = state.standing(memory, valid_at=at.valid_at, known=at.known)
+                if not is_listed(memory, standing.status, self._author):
+                    continue
                 if standing.status.value in by_status:
                     by_status[standing.status.value].append(views.record(memory, at))
                 elif standing.holds and memory.envelope.kind in by_kind:

@@ -58,7 +58,7 @@ class Filters(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One recall; `vector` is None when only words can be compared."""
+    """One recall; `vector` is None when only words can be compared. What is pending is offered to `author` alone."""
 
     query: str
     vector: NDArray[np.float32] | None
@@ -66,6 +66,7 @@ class Asked(NamedTuple):
     filters: Filters
     statuses: frozenset[Status]
     at: Point
+    author: str | None
 
 
 def recalled(state: Projections, dense: Dense, scopes: Sequence[str], asked: Asked) -> Hits:
@@ -94,7 +95,7 @@ def _rankable(state: Projections, scope: str, partition: Partition, asked: Asked
         return np.array([rows[row].envelope.valid_from for row in of.tolist()], dtype=np.int64)
 
     def mask(statuses: frozenset[Status]) -> Mask:
-        return state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
+        return state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses, author=asked.author)
 
     live = mask(LIVE)
     offered = live if asked.statuses is LIVE else mask(asked.statuses)

@@ -94,7 +94,7 @@ class UserSession(Session):
 
     def __init__(self, engine: Engine, handle: Handle, reads: Reads, signer: Signer | None) -> None:
         super().__init__(engine, handle, reads)
-        self._signer = signer
+        self._signer, self._author = signer, None
 
     # --- signatures ---------------------------------------------------------------------------------------------------
 

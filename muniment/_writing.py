@@ -40,6 +40,7 @@ class Writing(Reading):
     def __init__(self, engine: Engine, handle: Handle, reads: Reads) -> None:
         super().__init__(engine, engine.mutex, handle.scope, reads)
         self._engine, self._speaker = engine, handle
+        self._author = handle.actor
 
     @property
     def actor(self) -> str:

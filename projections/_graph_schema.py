@@ -68,6 +68,7 @@ WITH happened AS MATERIALIZED (
         m.key IS NOT NULL AND NOT m.many AS single,
         coalesce(o.apart, false) AS apart, coalesce(o.rejected, false) AS rejected,
         coalesce(CASE WHEN m.pending THEN o.approved ELSE m.seq END, $far) AS admitted,
+        CASE WHEN m.pending THEN m.recorded_at + $term ELSE $far END AS lapses,
         coalesce(o.retired, $far) AS retired, o.named
     FROM raw.memories m CROSS JOIN raw.point p LEFT JOIN outcome o ON o.mem = m.seq
     WHERE m.seq <= p.known
@@ -134,7 +135,7 @@ WITH happened AS MATERIALIZED (
             WHEN m.erased_seq < $far THEN 'erased'
             WHEN m.apart THEN 'quarantined'
             WHEN m.rejected THEN 'rejected'
-            WHEN m.admitted > m.known THEN 'pending'
+            WHEN m.admitted > m.known THEN CASE WHEN m.lapses <= m.valid_at THEN 'retired' ELSE 'pending' END
             WHEN m.retired <= m.valid_at THEN 'retired'
             WHEN m.mem IN (SELECT mem FROM succession) THEN 'superseded'
             WHEN r.role IS NOT NULL THEN r.role
@@ -156,6 +157,7 @@ CHANGES: Final = """
 SELECT count(*) FROM (
     SELECT valid_from AS moment FROM raw.memories
     UNION ALL SELECT valid_to FROM raw.memories
+    UNION ALL SELECT recorded_at + $term FROM raw.memories WHERE pending
     UNION ALL SELECT until FROM raw.fates
 ) WHERE moment > $first AND moment <= $last
 """
