@@ -12,6 +12,7 @@ from muniment.events import (
     BadArgument,
     Instant,
     NotFound,
+    Status,
     ValueKeys,
     check_text,
     covers,
@@ -21,14 +22,15 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import check_list
-from muniment.projections import Dense, Graph, Memory, Projections, is_listed
+from muniment.projections import LIVE, Dense, Graph, Memory, Projections, is_listed
 
 from ._answers import BeliefView, Briefing, Change, LinkView, Record
 from ._context import Context, assemble
 from ._diff import changes
 from ._points import KnownAt, Point, point
-from ._recalling import Asked, Hits, check_kinds, check_statuses, filters_of, recalled
+from ._recalling import Asked, Filters, Hits, check_kinds, check_statuses, filters_of, recalled
 from ._sql import Table, run_sql
+from ._telemetry import traced
 from ._views import Views
 
 DEFAULT_STATUS: Final = ("active", "conditional")
@@ -64,6 +66,9 @@ class Source(Protocol):
     @property
     def graph(self) -> Graph: ...
 
+    @property
+    def store_id(self) -> bytes: ...
+
     def now(self) -> int: ...
 
     def refresh(self) -> None: ...
@@ -91,6 +96,7 @@ class Reading:
 
     # --- recall -------------------------------------------------------------------------------------------------------
 
+    @traced("recall", "search_memory")
     def recall(
         self,
         query: str,
@@ -117,7 +123,17 @@ class Reading:
         check_text(query, what="query")
         check_count(k, "k", MAX_K)
         filters = filters_of(kinds, tags, where, since, until)
-        statuses = check_statuses(status)
+        return self._recall(query, k, filters, check_statuses(status), valid_at, known_at)
+
+    def _recall(
+        self,
+        query: str,
+        k: int,
+        filters: Filters,
+        statuses: frozenset[Status] = LIVE,
+        valid_at: Instant | None = None,
+        known_at: KnownAt | None = None,
+    ) -> Hits:
         with self._mutex:
             self._source.refresh()
             scopes = self._scopes()
@@ -152,6 +168,7 @@ class Reading:
 
     # --- beliefs and records ------------------------------------------------------------------------------------------
 
+    @traced("beliefs", "search_memory")
     def beliefs(
         self,
         about: tuple[str, str] | None = None,

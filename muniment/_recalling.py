@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -42,14 +42,18 @@ class Hits(list[Hit]):
         self.notes, self.strength = tuple(notes), strength
 
 
-class Filters(NamedTuple):
-    """What a recall is limited to; None means no limit."""
+Accept = Callable[[Memory, Mapping[str, object]], bool]
 
-    kinds: frozenset[str] | None
-    tags: frozenset[str] | None
-    where: dict[str, object] | None
-    since: int | None
-    until: int | None
+
+class Filters(NamedTuple):
+    """What a recall is limited to; None means no limit. `accept` is asked with each memory and its metadata."""
+
+    kinds: frozenset[str] | None = None
+    tags: frozenset[str] | None = None
+    where: dict[str, object] | None = None
+    since: int | None = None
+    until: int | None = None
+    accept: Accept | None = None
 
     @property
     def any(self) -> bool:
@@ -126,7 +130,10 @@ def _filtered(partition: Partition, mask: Mask, filters: Filters) -> Mask:
     mask = mask.copy()
     for row in np.flatnonzero(mask).tolist():
         facets = partition.words.facets(row)
-        mask[row] = _has_facets(facets.tags, facets.metadata, filters) and _fits(partition.rows[row], filters)
+        memory = partition.rows[row]
+        mask[row] = _has_facets(facets.tags, facets.metadata, filters) and _fits(memory, filters)
+        if mask[row] and filters.accept is not None:
+            mask[row] = filters.accept(memory, _data_of(facets.metadata))
     return mask
 
 
@@ -190,7 +197,9 @@ def _has_facets(tags: tuple[str, ...], metadata: bytes | None, filters: Filters)
         return False
     if filters.where is None:
         return True
-    if metadata is None:
-        return False
-    data = cast("dict[str, object]", parse_data(metadata))
+    data = _data_of(metadata)
     return all(key in data and data[key] == value for key, value in filters.where.items())
+
+
+def _data_of(metadata: bytes | None) -> dict[str, object]:
+    return {} if metadata is None else cast("dict[str, object]", parse_data(metadata))

@@ -226,14 +226,13 @@ class Beliefs:
             return Standing(Status.QUARANTINED, False)
         if any(fate.kind is FateKind.REJECTED and fate.seq <= known for fate in memory.fates):
             return Standing(Status.REJECTED, False)
-        if admitted_seq(memory, known) > known:
-            lapsed = has_lapsed(memory, valid_at=valid_at, known=known)
-            return Standing(Status.RETIRED if lapsed else Status.PENDING, False)
-        if retired_from(memory, known) <= valid_at:
+        if retired_from(memory, known) <= valid_at or has_lapsed(memory, valid_at=valid_at, known=known):
             return Standing(Status.RETIRED, False)
         lookup = self.register.memories.get
         if superseded_by(memory, valid_at=valid_at, known=known, lookup=lookup) is not None:
             return Standing(Status.SUPERSEDED, False)
+        if admitted_seq(memory, known) > known:
+            return Standing(Status.PENDING, False)
         here = memory.covers(valid_at)
         if here and memory.envelope.belief_key is not None and not memory.envelope.many:
             resolution = memo.get(memory.envelope.belief_key + memory.scope.encode())
