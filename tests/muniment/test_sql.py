@@ -8,7 +8,6 @@ import pytest
 
 import muniment
 from muniment import InvalidInput, Store
-
 from tests.worlds import AGENT, World
 
 
