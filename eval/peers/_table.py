@@ -66,8 +66,10 @@ def readme_table(document: Row | None) -> str:
         parts.append(size_table(result, size))
     parts += [ability_table(result), where_we_lose(result)]
     parts.append(
-        "Every figure of this section: `" + COMMAND + "`, which installs each product from the package index; all of "
-        "them, with settings and versions, are in [eval/results/peers.md](eval/results/peers.md).\n"
+        "Every figure of this section: `"
+        + COMMAND
+        + "`, which installs each product from the package index; one alone: "
+        "`--peers NAME --sizes N`. All of them, with settings and versions, are in [eval/results/peers.md](eval/results/peers.md).\n"
     )
     return "\n".join(parts)
 
@@ -140,11 +142,9 @@ def where_we_lose(result: Row) -> str:
             ours = next((row for row in rows if row["peer"] == US), None)
             if ours is None:
                 continue
-            found = [
-                (r, str(row["peer"])) for row in rows if _whole(row) and (r := ratio(row, ours, measure)) and r < _NOISE
-            ]
+            found = [f"{row['peer']} ({told})" for row in rows if (told := _better(row, ours, measure))]
             if found:
-                beaten.append(f"at {size:,} " + ", ".join(f"{name} ({_number(1 / r)}×)" for r, name in sorted(found)))
+                beaten.append(f"at {size:,} " + ", ".join(found))
         if beaten:
             lines.append(f"* {measure.title}: {'; '.join(beaten)}")
     return (
@@ -156,6 +156,17 @@ def where_we_lose(result: Row) -> str:
         )
         + "\n"
     )
+
+
+def _better(row: Row, ours: Row, measure: Measure) -> str:
+    """Return how many times better than ours a figure is, or nothing where it is not, or not of the same size."""
+    if row is ours or not _whole(row):
+        return ""
+    value = row.get(measure.key)
+    if measure.unit == "bytes" and isinstance(value, (int, float)) and value <= 0:
+        return "none measured"
+    multiple = ratio(row, ours, measure)
+    return "" if multiple is None or multiple >= _NOISE else f"{_number(1 / multiple)}×"
 
 
 def ability_table(result: Row) -> str:
@@ -196,6 +207,7 @@ def _how(result: Row) -> str:
         f"variations) and the same 384-dimensional vectors, k = {result['k']}. Embedding is not in any figure "
         f"(a question takes {cast('float', result['embedding_a_question_p50_us']) / 1e3:.1f} ms here). Muniment ranks "
         "by words, vectors and neighbouring turns, checks every write and seals it; the vector stores rank by vectors. "
+        "numpy has one thread in every process; what a product does with threads of its own is its own. "
         "Bold: best of the column.\n"
     )
 

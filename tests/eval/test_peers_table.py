@@ -75,6 +75,8 @@ def test_what_follows_a_load_is_said_where_it_takes_long() -> None:
 
 def test_where_another_product_is_better_is_said_with_how_many_times() -> None:
     assert ["* recall: at 1,000 shelf (4×)"] == where_we_lose(result(OURS, FASTER)).strip().splitlines()[2:]
+    none = result({**OURS, "ram_bytes_per_memory": 5_000}, row("shelf", ram_bytes_per_memory=-3))
+    assert "* RAM per memory: at 1,000 shelf (none measured)" in where_we_lose(none)
     assert "* nowhere" in where_we_lose(result(OURS))
 
 
