@@ -66,10 +66,9 @@ def readme_table(document: Row | None) -> str:
         parts.append(size_table(result, size))
     parts += [ability_table(result), where_we_lose(result)]
     parts.append(
-        "Every figure of this section: `"
-        + COMMAND
-        + "`, which installs each product from the package index; one alone: "
-        "`--peers NAME --sizes N`. All of them, with settings and versions, are in [eval/results/peers.md](eval/results/peers.md).\n"
+        f"Every figure of this section: `{COMMAND}`, which installs each product from the package index; one alone: "
+        "`--peers NAME --sizes N`. All of them, with settings and versions, are in "
+        "[eval/results/peers.md](eval/results/peers.md).\n"
     )
     return "\n".join(parts)
 
