@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from muniment.events import BadValue, is_blank
+from muniment.events import BadValue, SecretFound, is_blank
 
 from ._answers import Record
 
@@ -51,19 +51,26 @@ def session_scope(scope: str, session_id: str) -> str:
     return f"{scope}/session/{name}-{digits}"
 
 
-def stored(item: object) -> tuple[str, dict[str, object]]:
+def stored(item: object, clean: Callable[[str], str]) -> tuple[str, dict[str, object]]:
     """
-    Return content and metadata of an item.
+    Return content and metadata of an item. `clean` masks or refuses the secrets of a text.
 
     Raises:
-        BadValue: it is no JSON object.
+        BadValue: it is no JSON object. SecretFound: it holds a credential that cannot be masked where it stands.
     """
-    whole = _format(item)
-    spot = _spot(cast("Item", item))
-    if spot is None:
-        return whole, {MARK: "", _TEXT: ""}
-    where, text = spot
-    return text, {MARK: _format(_with(cast("Item", item), where, "")), _TEXT: where}
+    if not isinstance(item, dict):
+        raise BadValue(what="item", detail="it is not a dict")
+    # Text by text, as each was written: behind the escapes of JSON a detector does not see a password in arguments.
+    whole = _format(cast("object", item), clean)
+    checked = cast("Item", json.loads(whole))
+    spot = _spot(checked)
+    if spot is not None:
+        where, text = spot
+        return text, {MARK: _format(_with(checked, where, ""), clean), _TEXT: where}
+    # A name and its value together can be a credential too. Masking across their quotes would break the item.
+    if clean(whole) != whole:
+        raise SecretFound(what="an item", rules="in its JSON")
+    return whole, {MARK: "", _TEXT: ""}
 
 
 def restored(record: Record) -> dict[str, object]:
@@ -102,10 +109,19 @@ def called(items: Iterable[Item]) -> dict[str, str]:
     }
 
 
-def _format(item: object) -> str:
-    if not isinstance(item, dict):
-        raise BadValue(what="item", detail="it is not a dict")
+def _cleaned(value: object, clean: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_cleaned(inner, clean) for inner in cast("list[object]", value)]
+    if isinstance(value, dict):
+        return {name: _cleaned(inner, clean) for name, inner in cast("dict[object, object]", value).items()}
+    return value
+
+
+def _format(item: object, clean: Callable[[str], str]) -> str:
     try:
+        item = _cleaned(item, clean)
         text = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise BadValue(what="item", detail="it is not JSON") from error

@@ -18,7 +18,7 @@ from muniment.gate import MemoryFields
 from ._answers import Record
 from ._memory_paths import ROOT, FileProblem, parents, parse_path, shown_path
 from ._session import Session
-from ._together import Said, forget_together, holders, last_said, retire_together, write_together
+from ._together import Said, forget_together, holders, last_said, retire_together, stated, write_together
 
 ATTRIBUTE: Final = "memory file"
 TAG: Final = "memory-file"
@@ -54,6 +54,7 @@ class MemoryFiles:
         if delete not in ("retire", "forget"):
             raise BadArgument(argument="delete", detail=f"expected retire or forget, got `{delete}`")
         self._session, self._forgets = session, delete == "forget"
+        self._known: dict[bytes, bool] = {}
         self._max_bytes, self._max_view, self._max_files = max_file_bytes, max_view_chars, max_files
 
     # --- the six commands ---------------------------------------------------------------------------------------------
@@ -186,18 +187,15 @@ class MemoryFiles:
 
     def _find(self, path: str) -> File | None:
         # The key folds case and look-alikes, so it may find the file of a name that only looks the same.
-        found = [file for file in self._files(_about(path)) if file.path == path]
-        return found[0] if found else None
+        for belief in self._session.beliefs(about=_about(path)):
+            if belief.scope == self._session.scope and belief.about == _about(path) and belief.status == "active":
+                return File(belief.id, path, _text_of(belief.content or "", belief.metadata))
+        return None
 
     def _all(self) -> list[File]:
-        return sorted(self._files(None), key=lambda file: file.path.split("/"))
-
-    def _files(self, about: tuple[str, str] | None) -> Iterator[File]:
-        for belief in self._session.beliefs(about=about):
-            if belief.about is None or belief.about[1] != ATTRIBUTE or belief.scope != self._session.scope:
-                continue
-            if belief.content is not None and belief.status == "active":
-                yield File(belief.id, belief.about[0], _text_of(belief))
+        found = stated(self._session, ATTRIBUTE, self._known)
+        files = [File(one.id, one.subject, _text_of(one.content, one.metadata)) for one in found]
+        return sorted(files, key=lambda file: file.path.split("/"))
 
     def _below(self, path: str) -> list[File]:
         return [file for file in self._all() if file.path.startswith(path + "/")]
@@ -301,8 +299,8 @@ def _stored(text: str) -> tuple[str, Mapping[str, object] | None]:
     return text, None
 
 
-def _text_of(record: Record) -> str:
-    return cast("str", record.metadata[_BLANK]) if _BLANK in record.metadata else record.content or ""
+def _text_of(content: str, metadata: Mapping[str, object]) -> str:
+    return cast("str", metadata[_BLANK]) if _BLANK in metadata else content
 
 
 def _number(number: int, line: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, cast
 
-from muniment.events import AlreadyDone, BadArgument, Draft, Moment, Refused, format_id, parse_id
+from muniment.events import AlreadyDone, BadArgument, Draft, Moment, Refused, format_id, parse_data, parse_id
 from muniment.gate import MemoryFields
 from muniment.projections import LATEST, Memory
 
@@ -113,6 +113,40 @@ def newest(session: Session, wanted: Callable[[Record], bool], limit: int | None
                 if wanted(record):
                     found.append(record)
         return found[::-1]
+
+
+class Stated(NamedTuple):
+    """The current value of a key with a certain attribute."""
+
+    id: str
+    subject: str
+    content: str
+    metadata: Mapping[str, object]
+
+
+def stated(session: Session, attribute: str, known: dict[bytes, bool]) -> list[Stated]:
+    """
+    Return the current value of each key of the session's own scope that has the attribute, in log order.
+
+    `known` remembers which keys have it, so that the others are read once and never again.
+    """
+    engine = session._engine
+    with engine.mutex:
+        engine.refresh()
+        at, state = session._point(None, None), engine.state
+        found: list[Stated] = []
+        for belief in state.beliefs.keys([session.scope], valid_at=at.valid_at, known=at.known):
+            memory, key = belief.memory, belief.memory.envelope.belief_key
+            if key is None or not known.get(key, True) or not state.is_live(memory, valid_at=at.valid_at):
+                continue
+            body = state.read_memory(memory.place)
+            if body is None:
+                continue
+            known[key] = body.attribute == attribute
+            if known[key]:
+                metadata = {} if body.metadata is None else cast("dict[str, object]", parse_data(body.metadata))
+                found.append(Stated(format_id(memory.id), body.subject or "", body.content, metadata))
+        return found
 
 
 def last_said(session: Session, about: tuple[str, str]) -> str | None:

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
-from muniment.events import BadArgument, InvalidInput, check_text
+from muniment.events import BadArgument, InvalidInput, Refused, check_text
 from muniment.gate import Action, Argument, MemoryFields, Use
 
 from ._answers import Decision, Record
@@ -127,7 +127,7 @@ class MunimentSession:
 
     def _add(self, items: list[Item]) -> None:
         batch = uuid.uuid4().hex
-        kept = [stored(item) for item in items]
+        kept = [self._stored(item) for item in items]
         self._calls |= called(items)
         if any("call_id" in item and str(item["call_id"]) not in self._calls for item in items):
             self._calls |= called(restored(record) for record in newest(self._agent, is_item, None))
@@ -138,6 +138,14 @@ class MunimentSession:
             }  # fmt: skip
             said.append(Said(self._voice(speaker(item, self._calls)), content, fields))
         write_together("remember", said)
+
+    def _stored(self, item: Item) -> tuple[str, dict[str, object]]:
+        preparer = self._agent._engine.preparer
+        try:
+            return stored(item, lambda text: preparer.without_secrets(text, "an item"))
+        except Refused as error:
+            self._agent._count_refusal("remember", error)
+            raise
 
     def _voice(self, who: str) -> Session:
         if who == "user":

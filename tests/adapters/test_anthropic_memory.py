@@ -267,6 +267,17 @@ def test_i07_a_file_that_the_user_wrote_is_not_claudes_to_change(world: World) -
     assert "     1\tnever write to Eve" in _do(tool, "view", f"{M}/rules")
 
 
+def test_what_the_user_corrects_in_a_file_is_what_claude_reads(world: World) -> None:
+    """By any door: a file is a belief like others."""
+    tool = _tool(world)
+    _do(tool, "create", f"{M}/a", file_text="the launch is on 12 March")
+    world.ann().supersede(tool.history(f"{M}/a")[0].id, "the launch is on 2 April")
+    world.ann().remember("never write to Eve", about=(f"{M}/rules", "memory file"))
+
+    assert "     1\tthe launch is on 2 April" in _do(tool, "view", f"{M}/a")
+    assert [f"{M}/a", f"{M}/rules"] == [row.split("\t")[1] for row in _do(tool, "view", M).split("\n")[2:]]
+
+
 def test_i08_files_of_another_scope_are_not_there(world: World) -> None:
     _do(_tool(world, scope="acme/zeus"), "create", f"{M}/a", file_text="theirs")
     reader = MunimentMemoryTool(world.speaker(CLAUDE, reads=("acme/zeus",)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from pathlib import Path
 from typing import cast
 
 import agents
@@ -20,6 +21,9 @@ from tests.worlds import SCOPE, World
 from .scripts import call, run, scripted
 
 Items = list[TResponseInputItem]
+
+
+_TOKEN = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----"
 
 
 def _items(*items: object) -> Items:
@@ -108,12 +112,52 @@ def test_one_call_is_one_batch_and_a_refused_item_leaves_none(world: World) -> N
     assert 1 == len({record.recorded_at for record in records})
     with pytest.raises(muniment.Refused, match="secret"):
         asyncio.run(chat.add_items(_items({"role": "user", "content": "fine"}, {"role": "user", "content": _TOKEN})))
-    with pytest.raises(muniment.InvalidInput, match="not JSON"):
-        asyncio.run(chat.add_items(_items({"role": "user", "content": "fine"}, {"x": object()})))
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for bad in ({"x": object()}, {"x": deep}, "text", None):
+        with pytest.raises(muniment.InvalidInput, match="item"):
+            asyncio.run(chat.add_items(_items({"role": "user", "content": "fine"}, bad)))
     assert SPOKEN == asyncio.run(chat.get_items())
 
 
-_TOKEN = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----"
+KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+HIDDEN = [
+    {"role": "user", "content": f"AWS_SECRET_ACCESS_KEY={KEY}"},
+    {"type": "function_call", "name": "x", "call_id": "1", "arguments": json.dumps({"aws_secret_access_key": KEY})},
+    {"type": "function_call", "name": "x", "call_id": "1", "arguments": f'AWS_SECRET_ACCESS_KEY={KEY}"tail'},
+    {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": _TOKEN}]},
+    {"role": "user", "content": "hi", "note": f"AWS_SECRET_ACCESS_KEY={KEY}"},
+]
+
+
+@pytest.mark.parametrize("item", HIDDEN)
+def test_a_credential_anywhere_in_an_item_is_refused(world: World, item: dict[str, object]) -> None:
+    """Behind the escapes of JSON too: what a tool is called with is JSON inside JSON."""
+    chat = _chat(world)
+
+    with pytest.raises(muniment.Refused) as refused:
+        asyncio.run(chat.add_items(_items(item)))
+
+    assert "secret_found" == refused.value.code
+    assert [] == asyncio.run(chat.get_items())
+
+
+@pytest.mark.parametrize("item", HIDDEN)
+def test_a_store_that_masks_gives_the_item_back_masked(tmp_path: Path, item: dict[str, object]) -> None:
+    with muniment.open(tmp_path / "store", create=True, model="none", secrets="mask") as store:
+        chat = MunimentSession("t", store, scope=SCOPE, actor="agent:planner")
+        asyncio.run(chat.add_items(_items(item)))
+        [found] = asyncio.run(chat.get_items())
+        shown = json.dumps(found)
+
+        assert list(item) == list(found)
+        assert "[secret: " in shown
+        assert KEY not in shown
+        assert "MIIEpAIBAAKCAQEA" not in shown
+        # Here only the name gives it away, and a mask across quotes could break the JSON around it.
+        with pytest.raises(muniment.Refused, match="secret"):
+            asyncio.run(chat.add_items(_items({"type": "function_call", "aws_secret_access_key": f'{KEY}"x'})))
 
 
 def test_each_item_has_the_origin_of_who_could_have_said_it(world: World) -> None:
