@@ -13,6 +13,7 @@ from muniment.events import (
     Draft,
     Event,
     Moment,
+    Rank,
     Refused,
     format_id,
     to_datetime,
@@ -40,6 +41,7 @@ class Writing(Reading):
     def __init__(self, engine: Engine, handle: Handle, reads: Reads) -> None:
         super().__init__(engine, engine.mutex, handle.scope, reads)
         self._engine, self._speaker = engine, handle
+        self._author = None if handle.rank >= Rank.USER else handle.actor
 
     @property
     def actor(self) -> str:
