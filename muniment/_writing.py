@@ -107,7 +107,13 @@ class Writing(Reading):
         engine.append(plan)
 
     def _write_requests(
-        self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
+        self,
+        verb: str,
+        requests: Sequence[tuple[int, MemoryRequest]],
+        refused: list[Refusal],
+        *,
+        skip: bool,
+        check: Callable[[Moment], None] | None = None,
     ) -> BatchReceipt:
         engine = self._engine
         outcomes: list[Draft | Existing] = []
@@ -118,6 +124,8 @@ class Writing(Reading):
             outcomes.clear()
             raised.clear()
             del refused[prepared:]
+            if check is not None:
+                check(at)
             batch = Batch(at)
             for index, request in requests:
                 try:
