@@ -6,8 +6,8 @@ Export: a scope's memories as JSON lines, a header first.
 
 Values are written as `_json_values` says. Ids and record times are told, and are not what an import will give; rank is
 not told at all: whoever imports has their own.
-What depends on rank is told instead: `disputed` says that a stronger memory held the key when this one was written,
-and `settled` that one has had the last word since.
+What depends on rank is told instead: without `entitled` something stronger held the key when the memory was written,
+and this one stands beside it; `settled` says that another value has had the last word since.
 """
 
 from __future__ import annotations
@@ -66,33 +66,34 @@ class _Exporter:
     def fields(self, memory: Memory) -> dict[str, object]:
         """Return a memory as it is written."""
         record = self._views.record(memory, self._at)
-        disputed = self._is_disputed(memory)
+        entitled = record.status != Status.DISPUTED and self._is_entitled(memory)
         explicit = any(fate.kind is FateKind.SUPERSEDED for fate in memory.fates)
         retired = _retirement(memory)
         return _exported(memory, record) | {
             "retired_from": None if retired is None else format_instant(retired.until),
             "retired_for": None if retired is None else self._reasons.get(retired.event),
             "links": [[link.type, format_id(link.end)] for link in self._links_from(memory)],
-            "disputed": disputed,
-            "settled": disputed and not explicit and record.status == Status.SUPERSEDED,
+            "entitled": entitled,
+            "settled": not entitled and not explicit and record.status == Status.SUPERSEDED,
         }
 
     def _links_from(self, memory: Memory) -> list[Link]:
         links = self._state.register.links_at.get(memory.id, ())
         return [link for link in links if link.start == memory.id and link.ended_seq == FAR_FUTURE]
 
-    def _is_disputed(self, memory: Memory) -> bool:
+    def _is_entitled(self, memory: Memory) -> bool:
+        """Tell whether a memory took over its key wherever it holds, when it was written."""
         envelope, beliefs = memory.envelope, self._state.beliefs
         if envelope.belief_key is None or envelope.many:
-            return False
+            return True
         known = LATEST if envelope.pending else memory.seq
         points = {envelope.valid_from}
         for other in self._state.register.statements(memory):
             if other.seq >= memory.seq:
                 break
             points.update(p for p in (other.envelope.valid_from, other.valid_until) if memory.covers(p))
-        roles = (beliefs.resolution(memory, valid_at=point, known=known).roles for point in points)
-        return any(found.get(memory.id) is Status.DISPUTED for found in roles)
+        held = (beliefs.resolution(memory, valid_at=point, known=known).current for point in points)
+        return all(holder is None or holder.id == memory.id for holder in held)
 
 
 def _retirement(memory: Memory) -> Fate | None:

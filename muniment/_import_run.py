@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from ._import_fields import Item, content_of, fields_of
 from ._importers import Ending, Found, Linking, Skipped, Turn
 from ._user import user_handle
 
+_MOST_HELD: Final = 16 * 1024 * 1024
 MAX_LISTED: Final = 1_000
 """How many skipped and how many refused turns a report lists; it counts them all."""
 
@@ -121,6 +122,10 @@ class ImportRun:
         self._batch, self._dry_run = batch, dry_run
         self._ends = Ends(engine, self.skip, dry_run=dry_run)
         self._waiting: list[Turn] = []
+        # What stood beside a stronger value comes after all of those: were they kept out, it must not hold their key
+        # when a later one comes.
+        self._late: dict[str, Turn] = {}
+        self._late_size = 0
         self._awaited: set[str] = set()
         self._conversations: dict[str, None] = {}
         self._read = self._written = self._repeated = self._masked = self._refusals = 0
@@ -145,6 +150,22 @@ class ImportRun:
 
     def _take_turn(self, turn: Turn) -> bool:
         named = () if turn.note is None else (*turn.note.derived_from, turn.note.supersedes)
+        if not turn.beside:
+            if not self._late.keys().isdisjoint(named):
+                self._take_late()
+            return self._queue(turn, named)
+        self._late[turn.name] = turn
+        self._late_size += len(turn.text)
+        if self._late_size > _MOST_HELD:
+            self._take_late()
+        return False
+
+    def _take_late(self) -> None:
+        late, self._late, self._late_size = list(self._late.values()), {}, 0
+        for turn in late:
+            self._queue(turn, () if turn.note is None else (*turn.note.derived_from, turn.note.supersedes))
+
+    def _queue(self, turn: Turn, named: Iterable[str | None]) -> bool:
         wrote = len(self._waiting) >= self._batch or not self._awaited.isdisjoint(named)
         if wrote:
             self._write()
@@ -155,6 +176,7 @@ class ImportRun:
 
     def finish(self) -> None:
         """Write what is left, then what became of the memories according to the file."""
+        self._take_late()
         self._write()
         self._ends.finish()
 

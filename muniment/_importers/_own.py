@@ -78,8 +78,9 @@ def _memory(record: dict[str, object], where: str, store: str, scope: str) -> It
     except (BadInstant, BadValue) as error:
         yield Skipped(where=where, why=f"one of its fields is none that an export writes: {error}")
         return
-    via = _voice(plain(record.get("origin"))) if record.get("disputed", status == "disputed") else ""
-    yield Turn(scope, identity, "", "other", text, since, "", via, note=note, name=identity)
+    entitled = record.get("entitled", status != "disputed")
+    via = "" if entitled else _voice(plain(record.get("origin")))
+    yield Turn(scope, identity, "", "other", text, since, "", via, note=note, name=identity, beside=bool(via))
     if record.get("retired_from") is not None:
         yield Ending(where, identity, ended, plain(record.get("retired_for")) or "retired before it was exported")
     elif record.get("settled"):

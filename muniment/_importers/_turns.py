@@ -49,7 +49,7 @@ class Turn(msgspec.Struct, frozen=True):
     `conversation` and `position` together name it, and name it again when the same file is read again.
     `said_at` is in microseconds since the epoch, UTC; None where the file gives no time. `via` says through what the
     words came into the conversation, as in `tool:NAME`; they are nobody's own then. `name` is what other turns of the
-    file call it, empty where none does.
+    file call it, empty where none does. What is `beside` others must not be first where they are missing.
     """
 
     conversation: str
@@ -63,6 +63,7 @@ class Turn(msgspec.Struct, frozen=True):
     told: Mapping[str, object] = {}
     note: Note | None = None
     name: str = ""
+    beside: bool = False
 
 
 class Ending(msgspec.Struct, frozen=True):
