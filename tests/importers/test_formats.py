@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import muniment
 from muniment import Store
 from muniment._importers import FORMATS, detect_format
 from muniment.events import BadArgument
+from tests.checkout import ROOT
 from tests.importers.fixtures import DATA, FIXTURES, Fixture, archive
 
 SCOPE = "acme/inbox"
@@ -179,3 +181,12 @@ def test_an_archive_is_told_apart_by_what_is_in_it(tmp_path: Path) -> None:
         detect_format(archive(tmp_path / "d.zip", other="mem0.json"))
     with pytest.raises(BadArgument, match="an archive whose conversations are in no known form"):
         detect_format(archive(tmp_path / "e.zip", conversations="midas.json"))
+
+
+def test_the_docs_have_a_row_for_every_format_and_every_code(store: Store) -> None:
+    text = (ROOT / "docs" / "importing.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE))
+    codes = {code for one in FIXTURES for code in store.import_file(DATA / one.file, scope=SCOPE).skipped_codes}
+
+    assert len(codes) > 6
+    assert {*FORMATS, *codes} <= rows

@@ -55,3 +55,11 @@ def test_what_moved_is_the_same_memory_and_what_was_edited_another(tmp_path: Pat
     assert [("Style: Use tabs.", 2), ("Style: Be brief.", 3), ("Read this first.", 1), ("Style: Use spaces.", 5)] == [
         (record.content, record.metadata["line"]) for record in records
     ]
+
+
+def test_a_line_that_is_no_utf_8_costs_itself(tmp_path: Path) -> None:
+    path = tmp_path / "AGENTS.md"
+    path.write_bytes(b"- a\n- b\xff\n- c\n")
+    found = list(RulesTranscript(path).turns())
+    assert [("line 2", "damaged")] == [(one.where, one.code) for one in found if isinstance(one, Skipped)]
+    assert ["a", "c"] == [one.text for one in found if isinstance(one, Turn)]
