@@ -13,6 +13,7 @@ from muniment.events import (
     Draft,
     Event,
     Moment,
+    Rank,
     Refused,
     format_id,
     to_datetime,
@@ -40,6 +41,7 @@ class Writing(Reading):
     def __init__(self, engine: Engine, handle: Handle, reads: Reads) -> None:
         super().__init__(engine, engine.mutex, handle.scope, reads)
         self._engine, self._speaker = engine, handle
+        self._author = None if handle.rank >= Rank.USER else handle.actor
 
     @property
     def actor(self) -> str:
@@ -111,6 +113,7 @@ class Writing(Reading):
         unfit: Sequence[tuple[int, Refused]] = (),
         *,
         skip: bool,
+        check: Callable[[Moment], None] | None = None,
     ) -> BatchReceipt:
         """Write what is admitted; `unfit` was refused before it came so far, and is counted in the same batch."""
         engine = self._engine
@@ -122,6 +125,8 @@ class Writing(Reading):
             outcomes.clear()
             raised.clear()
             refused[:] = [refusal_of(index, error) for index, error in unfit]
+            if check is not None:
+                check(at)
             batch = Batch(at)
             for _, error in unfit:
                 counted = engine.admission.refusal(self._speaker, verb, error, at)
