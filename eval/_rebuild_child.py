@@ -11,13 +11,13 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-import muniment
 from muniment import Store
 from muniment._engine import Engine, Options
 from muniment._version import VERSION
@@ -55,11 +55,18 @@ class Letters:
         return self.embed([text])
 
 
-def make_small() -> None:
-    """Let a log of two thousand events be a long one: kept every 256, with 64 in a chunk of words."""
-    _rebuild.KEPT_EVERY = 256  # type: ignore[misc]
-    for module in (_segments, _recall, _bundle):
-        module.SEGMENT_BITS = 6  # type: ignore[attr-defined]
+@contextmanager
+def small() -> Generator[None, None, None]:
+    """Let a log of a thousand events be a long one meanwhile: kept every 256, with 64 in a chunk of words."""
+    settings = [(_rebuild, "KEPT_EVERY", 256), *((m, "SEGMENT_BITS", 6) for m in (_segments, _recall, _bundle))]
+    before = [(module, name, getattr(module, name)) for module, name, _ in settings]
+    for module, name, value in settings:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
 
 
 def open_with_letters(path: Path, *, read_only: bool = False) -> Store:
@@ -118,7 +125,7 @@ def _run(work: Callable[[Tell], None], pipe: int) -> None:
     try:
         work(lambda line: os.write(pipe, f"{line}\n".encode()))
         status = 0
-    except (muniment.MunimentError, OSError) as error:
+    except Exception as error:
         os.write(pipe, f"failed {type(error).__name__} {error}\n".encode())
     finally:
         os._exit(status)
@@ -156,7 +163,7 @@ def write(path: Path, seed: int) -> Callable[[Tell], None]:
                     tell(f"forgot {gone}")
                 else:
                     text = f"said {seed} {number} in the harbour"
-                    kept = session.remember(text, about=("ship", f"berth {number % 7}"), value=str(number))
+                    kept = session.remember(text, about=("ship", f"berth {number % 7}"), value=text)
                     mine.append(kept.id)
                     tell(f"kept {kept.id} {text}")
 

@@ -25,7 +25,7 @@ from muniment.events import MunimentError
 
 from ._erasure_open import open_all, read_keys
 from ._harness import Result
-from ._rebuild_child import SCOPE, WAYS, Child, make_small, open_with_letters, rebuild, write
+from ._rebuild_child import SCOPE, WAYS, Child, open_with_letters, rebuild, small, write
 
 PROMISES: Final = (
     "opened_wrong",
@@ -50,10 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Result:
     """Kill as often as asked, and count the promises that were broken; each is listed with its seed."""
-    make_small()
     counts: Counter[str] = Counter()
     broken: list[Result] = []
-    with tempfile.TemporaryDirectory(prefix="muniment-rebuild-") as name:
+    with small(), tempfile.TemporaryDirectory(prefix="muniment-rebuild-") as name:
         template = Path(name) / "template"
         _make(template, args.events)
         seed = args.seed - 1
@@ -133,6 +132,8 @@ class Trial:
         job.end(None if self._at else signal.SIGKILL)
         for line in [*told, *writer.end(signal.SIGTERM)]:
             verb, identity, *text = line.split(" ")
+            if verb not in ("kept", "forgot"):
+                raise RuntimeError(f"the writer of seed {self._seed}: {line}")
             self.counts[verb] += 1
             if verb == "kept":
                 self._kept[identity] = " ".join(text)

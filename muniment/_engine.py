@@ -141,7 +141,9 @@ class Engine:
             options.load_embedder,
             beside=not options.read_only,
         )
-        self._saved_at, self._words_wait = self.snapshots.load(self.log, self.state), False
+        self._saved_at = self.snapshots.load(self.log, self.state)
+        # Made by another analyser, or lost: closing saves what is made in their place.
+        self._words_wait = self._saved_at > 0 and bool(self.state.recall.unsaved())
         try:
             self._begin()
         except BaseException:
