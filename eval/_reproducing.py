@@ -64,6 +64,7 @@ STEPS: Final = (
 
 CAMPAIGNS: Final = (
     Step("crash", ("crash", "--faults", "1600", "--seed", "20261129"), 5),
+    Step("rebuild-kill", ("rebuild-kill", "--kills", "200"), 12),
     Step("model-check", ("model-check", "--steps", "20000"), 12),
     Step("open-speed", ("open-speed", "--n", "1000000"), 5),
     Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "40", "--model", "none"), 2),

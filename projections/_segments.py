@@ -8,7 +8,7 @@ one, and from the log otherwise; one that is full is packed, and unpacked when a
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -57,6 +57,10 @@ class Fragments(Protocol):
 
     def take(self, chunk: int, scope: str) -> Fragment | None:
         """Return a saved segment, or None when it is not there, or not as it was written."""
+        ...
+
+    def release(self, chunk: int) -> None:
+        """Let go of what was read of a chunk; it can be taken again."""
         ...
 
 
@@ -157,6 +161,32 @@ class ScopeWords:
         elif chunk in self._segments:
             self._segments[chunk].changed = False
 
+    def is_loaded(self, chunk: int) -> bool:
+        """Tell whether the chunk's words are in memory."""
+        return chunk in self._segments
+
+    def release(self, chunk: int) -> None:
+        """Let go of a chunk's words: whoever asks for them next makes them from what was saved, or from the log."""
+        self._segments.pop(chunk, None)
+
+    def states(self) -> Mapping[int, tuple[int, int, int]]:
+        """Return what each chunk's words follow from: its first row, the row after its last, how many were erased."""
+        erased = sorted(self.erased)
+        return {
+            chunk: (first, end, bisect_left(erased, end) - bisect_left(erased, first))
+            for chunk, (first, end) in self.chunks().items()
+        }
+
+    def digest_of(self, chunk: int) -> bytes:
+        """Return a digest of a chunk's words and its facets, which it leaves as loaded as they were."""
+        loaded = chunk in self._segments
+        self.absorb((chunk,))
+        segment = self._segments[chunk]
+        digest = segment.words.digest() + _encode(sorted(segment.facets.items()))
+        if not loaded and not segment.changed:
+            self.release(chunk)
+        return digest
+
     def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
         """Return the statistics of the live rows below `upto`."""
         total = WordStats(0, 0, (0,) * len(terms))
@@ -212,13 +242,6 @@ class ScopeWords:
         """Yield the facets of every absorbed row that has any."""
         for chunk in sorted(self._segments):
             yield from self._segments[chunk].facets.values()
-
-    def digests(self) -> Iterator[bytes]:
-        """Yield a digest of each segment's words, and its facets."""
-        for chunk in sorted(self._segments):
-            segment = self._segments[chunk]
-            yield segment.words.digest()
-            yield _encode(sorted(segment.facets.items()))
 
     def _below(self, upto: int) -> Iterator[Segment]:
         for chunk, first in zip(self._chunks, self._firsts, strict=True):
