@@ -9,7 +9,7 @@ from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
 from ._ranking import Fused, Rankable, question_of, rank, strength_of
-from ._recall import Mask, Partition, Recall, location
+from ._recall import Mask, Partition, Recall
 from ._register import Register
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
@@ -26,7 +26,6 @@ from ._state import (
     FateKind,
     Link,
     Memory,
-    Place,
     Prohibition,
     Request,
     may_change,
@@ -66,7 +65,6 @@ __all__ = [
     "Mask",
     "Memory",
     "Partition",
-    "Place",
     "PlainSections",
     "Prohibition",
     "Projections",
@@ -86,7 +84,6 @@ __all__ = [
     "from_ledger",
     "indexed_text",
     "load_embedder",
-    "location",
     "may_change",
     "packaged_embedder",
     "question_of",

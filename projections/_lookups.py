@@ -108,7 +108,11 @@ class ScopeRows(Sequence[Memory]):
         self._table, self._numbers = table, numbers
         self._saved = len(numbers)
         self._fresh: list[Memory] = []
-        self.append = self._fresh.append
+
+    def add(self, memory: Memory) -> None:
+        """Add the newest memory, and tell it its row."""
+        memory.row = self._saved + len(self._fresh)
+        self._fresh.append(memory)
 
     def __len__(self) -> int:
         return self._saved + len(self._fresh)
@@ -183,8 +187,8 @@ class Rows:
 
     def of(self, scope: str) -> ScopeRows:
         """Return the rows of a scope, made when it has none."""
-        found = self._rows.get(scope) or self._find(scope)
-        if found is None:
+        found = self._rows.get(scope)
+        if found is None and (found := self._find(scope)) is None:
             self._scopes.number(scope)
             found = self._rows[scope] = ScopeRows(self._table, np.zeros(0, np.uint32))
         return found
@@ -208,13 +212,18 @@ class Rows:
 
 
 class Lookup(Generic[Key]):
-    """Memories under some key, in sequence order."""
+    """
+    Memories under some key, in sequence order.
+
+    What came since the base is indexed when somebody asks: most folds end without anybody asking for most keys.
+    """
 
     def __init__(
-        self, table: Table[Memory], index: str, low: Callable[[Key], int], fits: Callable[[Memory, Key], bool]
+        self, table: Table[Memory], index: str, low: Callable[[Key], int], keys_of: Callable[[Memory], Sequence[Key]]
     ) -> None:
-        self._table, self._index, self._low, self._fits = table, index, low, fits
-        self.fresh: dict[Key, list[Memory]] = {}
+        self._table, self._index, self._low, self._keys_of = table, index, low, keys_of
+        self._indexed: dict[Key, list[Memory]] = {}
+        self._count = 0
 
     @overload
     def get(self, key: Key) -> Sequence[Memory] | None: ...
@@ -224,7 +233,7 @@ class Lookup(Generic[Key]):
         """Return the memories under a key, or the default when there are none."""
         fresh = self.fresh.get(key)
         if self._table.saved:
-            found = [memory for memory in self._table.find(self._index, self._low(key)) if self._fits(memory, key)]
+            found = [m for m in self._table.find(self._index, self._low(key)) if key in self._keys_of(m)]
             if found:
                 return found if fresh is None else found + fresh
         return default if fresh is None else fresh
@@ -238,10 +247,25 @@ class Lookup(Generic[Key]):
     def __contains__(self, key: Key) -> bool:
         return self.get(key) is not None
 
-    def close_scope(self, scope: str) -> None:
-        """Drop what came of a scope that was forgotten as a whole."""
-        kept = {key: [m for m in found if m.scope != scope] for key, found in self.fresh.items()}
-        self.fresh = {key: found for key, found in kept.items() if found}
+    @property
+    def fresh(self) -> dict[Key, list[Memory]]:
+        """What came since the base."""
+        memories = self._table.fresh
+        if len(memories) > self._count:
+            keys_of, indexed = self._keys_of, self._indexed
+            for memory in memories[self._count :] if self._count else memories:
+                for key in keys_of(memory):
+                    found = indexed.get(key)
+                    if found is None:
+                        indexed[key] = [memory]
+                    else:
+                        found.append(memory)
+            self._count = len(memories)
+        return self._indexed
+
+    def reload(self) -> None:
+        """Start again over a table that was loaded, or lost some of what came since."""
+        self._indexed, self._count = {}, 0
 
     def distinct(self) -> list[int]:
         """Return the numbers of the base's memories that are the first under their keys."""
@@ -365,7 +389,7 @@ class Commands:
     def add(self, scope: str, actor: str, command_id: str, command: Command) -> None:
         """Add a command, unless its id was used before."""
         key = (scope, actor, command_id)
-        if self.get(key) is None:
+        if key not in self._fresh and (not self.table.saved or self.get(key) is None):
             self._fresh[key] = command
             self.table.fresh.append(CommandRow(scope, actor, command_id, command))
 

@@ -16,16 +16,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from muniment.events import MemoryBody, ProjectionStale
+from muniment.events import Location, MemoryBody, ProjectionStale
 
 from ._lookups import ScopeRows
 from ._marks import marks_of, thread_of
-from ._state import Place
 from ._threads import Threads
 from ._words import PackedWords, WordIndex, WordStats
 
 SEGMENT_BITS: Final = 12
-ReadBody = Callable[[Place], MemoryBody | None]
+ReadBody = Callable[[Location], MemoryBody | None]
 
 
 class Facets(msgspec.Struct, array_like=True, frozen=True):
