@@ -6,12 +6,11 @@ import sys
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from muniment.events._workers import Worker
 
 Found = TypeVar("Found")
-_END: Final = None
 
 
 class Crew(Generic[Found]):
@@ -46,7 +45,7 @@ class Crew(Generic[Found]):
     def finish(self) -> list[Found]:
         """Wait, and return what was found, in the order of the tasks."""
         for _ in self._threads:
-            self._tasks.put(_END)
+            self._tasks.put(None)
         for thread in self._threads:
             thread.join()
         found: list[Found] = []
@@ -60,7 +59,7 @@ class Crew(Generic[Found]):
     def _work(self) -> None:
         worker: Worker | None = None
         try:
-            while (item := self._tasks.get()) is not _END:
+            while (item := self._tasks.get()) is not None:
                 number, task = item
                 worker = worker or self._start()
                 answer = None if worker is None else worker.ask(task)
