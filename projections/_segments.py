@@ -191,11 +191,15 @@ class ScopeWords:
         self._bound()
         if self._threads.rows < self._bounded:
             self.absorb()
-            start = bisect_right(self._firsts, self._threads.rows) - 1
-            for chunk in self._chunks[start:]:
+            for chunk in self._chunks[bisect_right(self._firsts, self._threads.rows) - 1 :]:
                 segment = self._segments[chunk]
-                rows = range(self._threads.rows - segment.first, segment.words.rows)
-                self._threads.extend(segment.facets.get(row, NO_FACETS).thread for row in rows)
+                start = self._threads.rows - segment.first
+                named = [
+                    (segment.first + row, facets.thread)
+                    for row, facets in sorted(segment.facets.items())
+                    if row >= start and facets.thread is not None
+                ]
+                self._threads.extend(segment.words.rows - start, named)
         return self._threads
 
     def facets(self, row: int) -> Facets:
