@@ -14,7 +14,8 @@ from muniment.events import (
     covers,
 )
 
-from ._lookups import BeliefKeys, ById, Commands, Links, Lookup, Rows, Timeline
+from ._keyed import BeliefKeys, Lookup
+from ._lookups import ById, Commands, Links, Rows, Timeline
 from ._sections import Buffer, Sections
 from ._shapes import (
     AnyTable,
