@@ -51,10 +51,9 @@ class _Saved(msgspec.Struct, array_like=True, frozen=True):
     rows: memoryview
     counts: memoryview
 
-    def postings(self) -> tuple[NDArray[np.int32], Numbers, Numbers]:
+    def postings(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return the length of each term's list, and all lists of rows and of counts, one after the other."""
-        lengths = np.frombuffer(self.list_lengths, "<i4")
-        return lengths, _numbers(self.rows), _numbers(self.counts)
+        return _numbers(self.list_lengths), _numbers(self.rows), _numbers(self.counts)
 
 
 class WordIndex:
@@ -141,7 +140,7 @@ class WordIndex:
         terms = saved.terms.decode().split("\n") if saved.terms else []
         made._ids = dict(zip(terms, range(len(terms)), strict=True))
         made._postings = Postings.packed(*saved.postings())
-        made._lengths = np.frombuffer(saved.lengths, "<i4").astype(np.int32)
+        made._lengths = _numbers(saved.lengths).astype(np.int32)
         made._erased = np.frombuffer(saved.erased, "<i8").astype(np.int64)
         made._total = int(made._lengths.sum(dtype=np.int64))
         made.rows = len(made._lengths)
@@ -157,10 +156,10 @@ class WordIndex:
         lengths, rows, counts = self._postings.pack([self._ids[term] for term in terms])
         return _Saved(
             analyzer=analyzer,
-            lengths=_bytes(self._lengths[: self.rows], "<i4"),
-            erased=_bytes(self._erased, "<i8"),
+            lengths=_small(self._lengths[: self.rows]),
+            erased=memoryview(self._erased.astype("<i8").tobytes()),
             terms="\n".join(terms).encode(),
-            list_lengths=_bytes(lengths, "<i4"),
+            list_lengths=_small(lengths),
             rows=_small(rows),
             counts=_small(counts),
         )
@@ -217,7 +216,7 @@ class PackedWords:
         self._term_ends = (np.append(ends, len(saved.terms)) if saved.terms else ends).astype(np.int32)
         lengths, self._rows, self._counts = saved.postings()
         self._ends = np.cumsum(lengths, dtype=np.int32)
-        self._lengths = np.frombuffer(saved.lengths, "<i4").astype(np.int32)  # where it lies it is not aligned
+        self._lengths = _numbers(saved.lengths).astype(np.int32)
         self._erased = np.frombuffer(saved.erased, "<i8")
         self._total = int(self._lengths.sum(dtype=np.int64))
         self.rows = len(self._lengths)
@@ -317,12 +316,8 @@ def weight(rows: int, found_in: int) -> float:
     return math.log1p((rows - found_in + 0.5) / (found_in + 0.5))
 
 
-def _bytes(array: Numbers, layout: str) -> memoryview:
-    return memoryview(array.astype(layout).tobytes())
-
-
-def _small(numbers: NDArray[np.int32]) -> memoryview:
-    # A byte that says how wide each number is, and the numbers: rows of a segment fit two bytes, nearly all counts one.
+def _small(numbers: NDArray[np.int32] | NDArray[np.int64]) -> memoryview:
+    # A byte that says how wide each number is, and the numbers: rows of a segment fit two bytes, nearly all else one.
     most = int(numbers.max(initial=0))
     width = 1 if most < 1 << 8 else 2 if most < 1 << 16 else 4
     return memoryview(bytes((width,)) + numbers.astype(f"<u{width}").tobytes())
