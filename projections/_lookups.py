@@ -151,6 +151,14 @@ class ScopeRows(Sequence[Memory]):
             return int(self._table.array("seq")[int(self._numbers[row])])
         return self._fresh[row - self._saved].seq
 
+    def slots_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the key slots of some rows, given in ascending order."""
+        saved = int(rows.searchsorted(self._saved))
+        fresh = [self._fresh[row - self._saved].slot for row in rows[saved:].tolist()]
+        if not saved:
+            return np.array(fresh, np.int64)
+        return np.concatenate((self._table.array("slot")[self._numbers[rows[:saved]]], np.array(fresh, np.int64)))
+
     def upto(self, known: int) -> int:
         """Return how many rows were recorded up to a sequence number."""
         if not self._fresh or self._fresh[0].seq > known:
