@@ -39,6 +39,7 @@ from muniment.projections import Command
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Refusal
 from ._deciding import decided_draft, decision_of, question_of, recorded_decision
 from ._erasing import dry_receipt, erasure_receipt
+from ._telemetry import traced
 from ._writing import Writing, refusal_of, with_command
 
 Planned = Callable[[Moment], Draft]
@@ -61,6 +62,7 @@ class Session(Writing):
 
     # --- memories -----------------------------------------------------------------------------------------------------
 
+    @traced("remember", "create_memory")
     def remember(
         self,
         content: str,
@@ -99,6 +101,7 @@ class Session(Writing):
             derived_from=derived_from, links=links, metadata=metadata, tags=tags, command_id=command_id,
         )  # fmt: skip
 
+    @traced("remember_many", "create_memory")
     def remember_many(
         self, items: Sequence[Mapping[str, object]], *, on_refusal: str = "fail", command_id: str | None = None
     ) -> BatchReceipt:
@@ -123,6 +126,7 @@ class Session(Writing):
                 refused.append(refusal_of(index, error))
         return self._write_requests("remember", requests, refused, skip=on_refusal == "skip")
 
+    @traced("supersede", "update_memory")
     def supersede(
         self,
         id: str,  # noqa: A002
@@ -159,6 +163,7 @@ class Session(Writing):
             supersedes=self._full_id(id), reason=reason,
         )  # fmt: skip
 
+    @traced("retire", "update_memory")
     def retire(
         self,
         id: str,  # noqa: A002
@@ -207,6 +212,7 @@ class Session(Writing):
 
     # --- forget -------------------------------------------------------------------------------------------------------
 
+    @traced("forget", "delete_memory")
     def forget(
         self,
         *ids: str,
@@ -294,6 +300,7 @@ class Session(Writing):
 
     # --- the guard ----------------------------------------------------------------------------------------------------
 
+    @traced("decide", "decide")
     def decide(
         self,
         action: Action,

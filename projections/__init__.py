@@ -1,7 +1,7 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
 from . import _recall, _register, _tombstones, _tree
-from ._beliefs import LIVE, Belief, Beliefs, Standing
+from ._beliefs import LIVE, Belief, Beliefs, Standing, is_listed
 from ._bundle import Projections, spans, without_collection
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
@@ -11,11 +11,13 @@ from ._lookups import ById
 from ._ranking import Fused, Rankable, question_of, rank, strength_of
 from ._recall import Mask, Partition, Recall
 from ._register import Register
+from ._resolve import has_lapsed
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
 from ._state import (
     FAR_FUTURE,
     LATEST,
+    PENDING_TERM,
     Command,
     Confirmation,
     DecisionRecord,
@@ -42,6 +44,7 @@ __all__ = [
     "FAR_FUTURE",
     "LATEST",
     "LIVE",
+    "PENDING_TERM",
     "PROJECTION_VERSIONS",
     "Belief",
     "Beliefs",
@@ -82,7 +85,9 @@ __all__ = [
     "Tombstones",
     "Tree",
     "from_ledger",
+    "has_lapsed",
     "indexed_text",
+    "is_listed",
     "load_embedder",
     "may_change",
     "packaged_embedder",
