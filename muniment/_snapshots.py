@@ -38,6 +38,7 @@ from muniment.projections import (
     ANALYZER_ID,
     FAR_FUTURE,
     PROJECTION_VERSIONS,
+    WORDS_LAYOUT,
     Buffer,
     Fragment,
     PlainSections,
@@ -57,7 +58,7 @@ FoldUpto = Callable[[int], Projections]
 
 def fingerprint() -> str:
     """Return what the projections are made with: code versions and settings. Another one means another projection."""
-    said = f"{PROJECTION_VERSIONS}|{NORMAL_FORM}|{ANALYZER_ID}"
+    said = f"{PROJECTION_VERSIONS}|{NORMAL_FORM}|{ANALYZER_ID}|{WORDS_LAYOUT}"
     return blake3(said.encode()).hexdigest()[:16]
 
 

@@ -35,6 +35,7 @@ from ._state import (
 from ._tokens import ANALYZER_ID
 from ._tombstones import Tombstone, Tombstones, from_ledger
 from ._tree import Tree
+from ._words import LAYOUT as WORDS_LAYOUT
 
 PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION, _tree.VERSION)
 """Raised, each, whenever the same log would give another projection."""
@@ -46,6 +47,7 @@ __all__ = [
     "LIVE",
     "PENDING_TERM",
     "PROJECTION_VERSIONS",
+    "WORDS_LAYOUT",
     "Belief",
     "Beliefs",
     "Buffer",

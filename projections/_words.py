@@ -23,6 +23,8 @@ from ._tokens import ANALYZER_ID, analyze
 K1 = 0.9
 B = 0.4
 
+LAYOUT = 2
+"""Raised whenever a dump is laid out differently; what it says, and its digest, stay the same."""
 _DIGEST_CONTEXT = "muniment 2026 word index digest"
 _ADDED_AT_ONCE = 4096
 _NEWLINE = 10
@@ -50,6 +52,13 @@ class _Saved(msgspec.Struct, array_like=True, frozen=True):
     list_lengths: memoryview
     rows: memoryview
     counts: memoryview
+
+    def digest(self) -> bytes:
+        """Return a hash of what it says, however narrow its numbers were saved, and of no library's version."""
+        lists, rows, counts = self.postings()
+        wide = [array.astype("<i4").tobytes() for array in (_numbers(self.lengths), rows, counts)]
+        said = ("", wide[0], self.erased, self.terms, lists.astype("<i8").tobytes(), wide[1], wide[2])
+        return blake3(msgspec.msgpack.encode(said), derive_key_context=_DIGEST_CONTEXT).digest()
 
     def postings(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return the length of each term's list, and all lists of rows and of counts, one after the other."""
@@ -149,7 +158,7 @@ class WordIndex:
     def digest(self) -> bytes:
         """Return 32 bytes that are equal exactly when two indexes hold the same rows and the same erasures."""
         # Library versions are left out: what matters is the terms that they gave.
-        return blake3(msgspec.msgpack.encode(self._saved("")), derive_key_context=_DIGEST_CONTEXT).digest()
+        return self._saved("").digest()
 
     def _saved(self, analyzer: str) -> _Saved:
         terms = sorted(self._ids)
@@ -251,8 +260,7 @@ class PackedWords:
 
     def digest(self) -> bytes:
         """Return what `WordIndex.digest` returns of the same index."""
-        saved = msgspec.structs.replace(_parse(self.dump), analyzer="")
-        return blake3(msgspec.msgpack.encode(saved), derive_key_context=_DIGEST_CONTEXT).digest()
+        return _parse(self.dump).digest()
 
     def _of(self, term: str, upto: int) -> tuple[Numbers, Numbers]:
         at = self._find(term.encode())
