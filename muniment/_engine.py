@@ -297,18 +297,18 @@ class Engine:
             reader.log.close()
         return slots
 
-    def save(self) -> None:
-        """Save the projections, so that the next opening starts from here."""
+    def save(self, *, closing: bool = False) -> None:
+        """Save the projections, so that the next opening starts from here; with `closing` nothing is asked after."""
         if self.options.read_only:
             return
         self.dense.save()
         if self.head.seq > self._saved_at or self._words_wait:
-            self._save(words=True)
+            self._save(words=True, closing=closing)
 
-    def _save(self, *, words: bool) -> None:
+    def _save(self, *, words: bool, closing: bool = False) -> None:
         with self.lock.hold():
             self.door.settle()
-            self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words)
+            self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
             self._words_wait = not words
 
     def _fold_upto(self, seq: int) -> Projections:
@@ -331,7 +331,7 @@ class Engine:
                 return
             try:
                 if self._pid == os.getpid():
-                    self.save()
+                    self.save(closing=True)
                     if not self.options.read_only and self.witness.is_behind(self.head):
                         self.checkpoint()
             finally:

@@ -90,19 +90,20 @@ class Snapshots:
             return head.seq
         return 0
 
-    def save(self, head: Head, state: Projections, now: int, *, words: bool = True) -> int:
+    def save(self, head: Head, state: Projections, now: int, *, words: bool = True, closing: bool = False) -> int:
         """
         Save the state at a head, and return its sequence number. The caller holds the writer lock.
 
         From then on the state stands on what was saved, and what it held in memory is free. Without `words` those that
-        nobody has asked for yet stay queued.
+        nobody has asked for yet stay queued. With `closing` each chunk of words is let go when it was saved, so that a
+        store whose words were never asked for does not gather all of them in memory just to save them.
         """
         self._directory.mkdir(mode=0o700, exist_ok=True)
         fresh: dict[str, bytes | None] = dict.fromkeys(self._keys.content_chunks(_STATE))
         for chunk, data in state.recall.unsaved_chunks() if words else ():
             name = f"{_WORDS}{chunk:08x}"
             fresh[name] = self._write(self._words_path(chunk), [("words", [data])])
-            state.recall.saved_chunk(chunk)
+            state.recall.saved_chunk(chunk, release=closing)
         name = _STATE + os.urandom(8).hex()
         key = fresh[name] = self._write(self._state_path(name), self._sections(head, state, now))
         self._keys.set_chunks(fresh)

@@ -46,7 +46,8 @@ from ._engine import Engine, Options
 from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
 from ._exporting import export_scope
 from ._finding import find_id
-from ._importing import ImportOptions, ImportReport, import_file
+from ._import_run import ImportReport
+from ._importing import ImportOptions, import_file
 from ._keys import sign_replacement
 from ._operator import Operator
 from ._points import KnownAt, Point

@@ -150,11 +150,11 @@ class Recall:
             fragments = [part.fragment(chunk) for part in words]
             yield chunk, _encode([fragment for fragment in fragments if fragment is not None])
 
-    def saved_chunk(self, number: int) -> None:
-        """Learn that a chunk was saved as it is."""
+    def saved_chunk(self, number: int, *, release: bool = False) -> None:
+        """Learn that a chunk was saved as it is; `release` says that it will not be asked any more."""
         self._saved_upto[number] = self._end_of(number)
         for partition in self._partitions.values():
-            partition.words.saved(number)
+            partition.words.saved(number, release=release)
 
     def save(self) -> bytes:
         """Return what outlives a forget: which rows were erased, and which chunks were saved up to where."""

@@ -24,6 +24,8 @@ from ._threads import Threads
 from ._words import PackedWords, WordIndex, WordStats
 
 SEGMENT_BITS: Final = 12
+_TAKEN_AT_ONCE: Final = 1 << 20
+"""Characters of text after which a piece of a segment is taken into its words."""
 ReadBody = Callable[[Location], MemoryBody | None]
 
 
@@ -147,9 +149,11 @@ class ScopeWords:
         segment = self._segments.get(chunk)
         return None if segment is None else segment.fragment(self._scope, self._rows()[segment.end - 1].hash)
 
-    def saved(self, chunk: int) -> None:
-        """Learn that the chunk was saved as it is."""
-        if chunk in self._segments:
+    def saved(self, chunk: int, *, release: bool = False) -> None:
+        """Learn that the chunk was saved as it is; `release` says that it will not be asked any more."""
+        if release:
+            self._segments.pop(chunk, None)
+        elif chunk in self._segments:
             self._segments[chunk].changed = False
 
     def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
@@ -257,6 +261,7 @@ class ScopeWords:
         start = segment.end
         texts: list[str] = []
         marks: list[list[str]] = []
+        held = 0
         for row in range(start, end):
             body = None if row in self.erased else self._read_body(rows[row].place)
             texts.append("" if body is None else indexed_text(body))
@@ -264,7 +269,11 @@ class ScopeWords:
             facets = NO_FACETS if body is None else Facets(body.tags, body.metadata, thread_of(body))
             if facets != NO_FACETS:
                 segment.facets[row - segment.first] = facets
-        words.add_many(texts, marks)
+            held += len(texts[-1])
+            if held >= _TAKEN_AT_ONCE or row + 1 == end:
+                # A segment of long texts would otherwise be in memory whole, and all its tokens with it.
+                words.add_many(texts, marks)
+                texts, marks, held = [], [], 0
         for row in range(start, end):
             if row in self.erased:
                 words.erase(row - segment.first)
