@@ -36,7 +36,7 @@ from muniment.projections import FAR_FUTURE, Memory, Projections
 
 from ._admission import Admission, words_draft
 from ._handles import Handle
-from ._holding import Holding, find_holding, repeats, words_of
+from ._holding import Holding, decision_words, find_holding, repeats, words_of
 from ._requests import current_form
 
 OPERATOR: Final = "operator"
@@ -61,6 +61,7 @@ class Deeds:
 
     def __init__(self, state: Projections, admission: Admission, values: ValueKeys) -> None:
         self._state, self._admission, self._values = state, admission, values
+        self._decision_words = decision_words(state)
 
     # --- retire, link -------------------------------------------------------------------------------------------------
 
@@ -207,7 +208,7 @@ class Deeds:
 
     def holding(self, handle: Handle | None, erasing: Erasing, scope: str, texts: Sequence[str] = ()) -> Holding:
         """Return the decisions and confirmations that would go with the value, and what holds it and would stay."""
-        return find_holding(self._state, handle, erasing.all, scope, texts)
+        return find_holding(self._state, self._decision_words, handle, erasing.all, scope, texts)
 
     def check_reason(self, reason: str, memories: Iterable[Memory], texts: Sequence[str] = ()) -> None:
         """Raise BadArgument when a reason that outlives the memories repeats what they say."""

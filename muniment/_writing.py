@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Unpack, cast
 
 import msgspec
@@ -26,7 +26,7 @@ from muniment.gate import (
     MemoryRequest,
     check_command_id,
 )
-from muniment.projections import Command
+from muniment.projections import LATEST, Command
 
 from ._answers import BatchReceipt, Receipt, Refusal
 from ._engine import Engine
@@ -72,9 +72,9 @@ class Writing(Reading):
         fields = dict(item)
         if "content" not in fields:
             raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
-        unknown = sorted(set(fields) - _ITEM_FIELDS)
-        if unknown:
-            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown[0]}`")
+        if not _ITEM_FIELDS.issuperset(fields):
+            unknown = min(set(fields) - _ITEM_FIELDS)
+            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown}`")
         if command_id is not None:
             fields["command_id"] = f"{command_id}/{index}"
         content = fields.pop("content")
@@ -155,20 +155,23 @@ class Writing(Reading):
             raise raised[0]
         with engine.mutex:
             now = engine.now()
-            return BatchReceipt([self._receipt_of(outcome, now) for outcome in outcomes], refused)
+            return BatchReceipt(list(self._receipts_of(outcomes, now)), refused)
 
-    def _receipt_of(self, outcome: Draft | Existing, now: int) -> Receipt:
-        register = self._engine.state.register
-        memory = register.memories[outcome.id]
-        status = self._engine.state.standing(memory, valid_at=now).status
-        return Receipt(
-            id=format_id(memory.id),
-            seq=memory.seq,
-            recorded_at=to_datetime(memory.recorded_at),
-            hash=memory.hash.hex(),
-            status=status.value,
-            repeated=isinstance(outcome, Existing),
-        )
+    def _receipts_of(self, outcomes: Sequence[Draft | Existing], now: int) -> Iterator[Receipt]:
+        memories, beliefs = self._engine.state.register.memories, self._engine.state.beliefs
+        at, recorded_at = 0, to_datetime(0)
+        for outcome in outcomes:
+            memory = memories[outcome.id]
+            if memory.recorded_at != at:  # once for a batch, but for what it repeats
+                at, recorded_at = memory.recorded_at, to_datetime(memory.recorded_at)
+            yield Receipt(
+                id=format_id(memory.id),
+                seq=memory.seq,
+                recorded_at=recorded_at,
+                hash=memory.hash.hex(),
+                status=beliefs.standing(memory, valid_at=now, known=LATEST).status.value,
+                repeated=isinstance(outcome, Existing),
+            )
 
     def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
         check_command_id(command_id)

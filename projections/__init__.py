@@ -9,7 +9,7 @@ from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
 from ._ranking import Fused, Rankable, question_of, rank, strength_of
-from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest, location
+from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
 from ._resolve import has_lapsed
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
@@ -29,7 +29,6 @@ from ._state import (
     FateKind,
     Link,
     Memory,
-    Place,
     Prohibition,
     Request,
     may_change,
@@ -70,7 +69,6 @@ __all__ = [
     "Memory",
     "NothingSaved",
     "Partition",
-    "Place",
     "PlainSections",
     "Prohibition",
     "Projections",
@@ -96,7 +94,6 @@ __all__ = [
     "indexed_text",
     "is_listed",
     "load_embedder",
-    "location",
     "may_change",
     "packaged_embedder",
     "question_of",
