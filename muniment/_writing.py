@@ -25,11 +25,12 @@ from muniment.gate import (
     MemoryRequest,
     check_command_id,
 )
-from muniment.projections import Command
+from muniment.projections import Command, PairModel
 
-from ._answers import BatchReceipt, Receipt, Refusal
+from ._answers import BatchReceipt, Receipt, Refusal, Revision
 from ._engine import Engine
 from ._reading import Reading, Reads, expand_reads
+from ._revising import Revising, find_contradicted
 
 Planned = Callable[[Moment], Draft]
 
@@ -141,6 +142,26 @@ class Writing(Reading):
         with engine.mutex:
             now = engine.now()
             return BatchReceipt([self._receipt_of(outcome, now) for outcome in outcomes], refused)
+
+    def _revise(
+        self, content: str, fields: MemoryFields, act: str, least: float | None, model: PairModel | None
+    ) -> Revision:
+        engine = self._engine
+        try:
+            request = self._request(self._handle(), content, fields)
+        except Refused as error:
+            self._count_refusal("remember", error)
+            raise
+        found, notes = find_contradicted(engine, request, model, least)
+        revising = Revising(engine, request, found, act)
+        engine.append(revising.plan)
+        if revising.refused is not None:
+            raise revising.refused
+        if revising.outcome is None:
+            raise AssertionError("a revision was not planned")
+        with engine.mutex:
+            receipt = self._receipt_of(revising.outcome, engine.now())
+        return Revision(receipt=receipt, contradicts=tuple(revising.contradicts), notes=tuple(notes))
 
     def _receipt_of(self, outcome: Draft | Existing, now: int) -> Receipt:
         register = self._engine.state.register

@@ -3,11 +3,13 @@
 from . import _recall, _register, _tombstones, _tree
 from ._beliefs import LIVE, Belief, Beliefs, Standing
 from ._bundle import Projections, spans, without_collection
+from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
+from ._pair_model import PairModel, load_pair_model
 from ._ranking import Fused, Rankable, question_of, rank, strength_of
 from ._recall import Mask, Partition, Recall, location
 from ._register import Register
@@ -28,6 +30,7 @@ from ._state import (
     Memory,
     Place,
     Prohibition,
+    Proposal,
     Request,
     may_change,
 )
@@ -44,6 +47,7 @@ __all__ = [
     "LATEST",
     "LIVE",
     "PROJECTION_VERSIONS",
+    "PROPOSED_FROM",
     "Belief",
     "Beliefs",
     "Buffer",
@@ -65,11 +69,13 @@ __all__ = [
     "Link",
     "Mask",
     "Memory",
+    "PairModel",
     "Partition",
     "Place",
     "PlainSections",
     "Prohibition",
     "Projections",
+    "Proposal",
     "Rankable",
     "Recall",
     "Register",
@@ -85,7 +91,9 @@ __all__ = [
     "Tree",
     "from_ledger",
     "indexed_text",
+    "judge",
     "load_embedder",
+    "load_pair_model",
     "location",
     "may_change",
     "packaged_embedder",

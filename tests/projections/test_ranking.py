@@ -9,7 +9,7 @@ import pytest
 
 import muniment
 from muniment import Hit, Session
-from muniment.projections._contradictions import judge, propose
+from muniment.projections._contradictions import PROPOSED_FROM, judge
 from muniment.projections._dates import Named, named_dates, nearness
 from muniment.projections._embedder import packaged_embedder
 from tests.worlds import AGENT, USER, World
@@ -138,14 +138,16 @@ def test_dates_in_a_question_are_read_and_the_days_after_count_less() -> None:
     assert [1.0, 0.7, 0.3, 0.0] == nearness([Named(2023, 5, 21)], noon + DAY * np.array([0, 5, 12, 40])).tolist()
 
 
-def test_an_update_is_proposed_with_its_reasons_and_another_fact_is_not() -> None:
+def test_an_update_is_told_from_another_fact_with_its_reasons() -> None:
     embedder = packaged_embedder()
-    earlier = ["My dentist appointment is on 12 March at 9.", "The cat eats twice a day."]
     new = "Actually, my dentist appointment was moved to 14 March at 9."
-    found = propose(new, embedder.embed_query(new), earlier, embedder.embed(earlier))
+    earlier = ["My dentist appointment is on 12 March at 9.", "The cat eats twice a day."]
+    cosines = embedder.embed(earlier) @ embedder.embed([new])[0]
 
-    assert [0] == [proposal.earlier for proposal in found]
-    assert {"another number or date", "a word of change"} <= set(found[0].reasons)
+    update, other = (judge(old, new, float(cosine)) for old, cosine in zip(earlier, cosines, strict=True))
+
+    assert {"another number or date", "a word of change"} <= set(update[1])
+    assert other[0] < PROPOSED_FROM <= update[0]
 
 
 def test_saying_the_same_again_is_no_contradiction() -> None:
