@@ -10,7 +10,7 @@ from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
 from ._pair_model import PairModel, load_pair_model
-from ._ranking import Fused, Rankable, question_of, rank, strength_of
+from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Mask, Partition, Recall, location
 from ._register import Register
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
@@ -100,7 +100,6 @@ __all__ = [
     "question_of",
     "rank",
     "spans",
-    "strength_of",
     "without_collection",
     "write_sections",
 ]
