@@ -7,6 +7,7 @@ English words that ask, and say nothing of what is asked about, are left out; in
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,10 +31,14 @@ use used using look looking item items thing things find found help please tips 
 difference between since until after before percentage earliest latest most least more less there other also ever
 still already now new old wondering follow back left
 """
-# After another word too: what is a stop word alone is not always one within a text.
-ASKING: Final = frozenset(t for w in _ASKING_WORDS.split() for q in (w, f"x {w}") for t in analyze_query(q).terms) - {
-    "x"
-}
+
+
+@cache
+def asking() -> frozenset[str]:
+    """Return the terms of the words that only ask. Made when first wanted: importing is to be quick."""
+    # After another word too: what is a stop word alone is not always one within a text.
+    queries = (query for word in _ASKING_WORDS.split() for query in (word, f"x {word}"))
+    return frozenset(term for query in queries for term in analyze_query(query).terms) - {"x"}
 
 
 class Signs(NamedTuple):
@@ -62,7 +67,7 @@ def signs_of(
     there = int(np.bitwise_or.reduce(held[top]))
     asked = met = 0.0
     for number, (term, found_in) in enumerate(zip(terms[:MAX_COVERED], stats.found_in, strict=False)):
-        if term not in ASKING:
+        if term not in asking():
             of = weight(stats.rows, found_in)
             asked += of
             met += of * (there >> number & 1)

@@ -161,3 +161,41 @@ def test_a_store_without_a_model_ranks_by_words(world: World) -> None:
 
     assert [(None, 1)] == [(hit.dense_rank, hit.word_rank) for hit in hits]
     assert 0 < hits.strength < 1
+
+
+def test_what_depends_on_a_condition_comes_after_what_simply_holds(world: World) -> None:
+    agent = world.speaker(AGENT)
+    depends = agent.remember("the ferry to Kos leaves at nine", applies_when="in summer")
+    holds = agent.remember("the ferry to Kos leaves at eight")
+
+    hits = agent.recall("when does the ferry to Kos leave?")
+
+    assert [holds.id, depends.id] == [hit.id for hit in hits]
+    assert 1.0 == pytest.approx(hits[0].score - hits[1].score)
+
+
+def test_words_that_nothing_found_holds_weaken_the_evidence_unless_they_only_ask(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the blue bicycle was bought in Ghent")
+    agent.remember("the tram to the fair was late")
+
+    asking = agent.recall("remind me how many blue bicycles were bought in Ghent").strength
+    unmet = agent.recall("Agathe the welder and blue bicycles bought in Ghent").strength
+
+    assert unmet < asking - 0.05
+
+
+def test_what_somebody_else_said_weakens_the_evidence_for_whom_the_question_names(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("I adopted a cat called Oliver", metadata={"speaker": "Caroline"})
+    agent.remember("the weather is fine", metadata={"speaker": "Melanie"})
+
+    assert agent.recall("did Melanie adopt a cat?").strength < agent.recall("did Caroline adopt a cat?").strength - 0.1
+
+
+def test_the_strength_does_not_depend_on_how_many_hits_are_asked_for(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for name in ("Ann", "Bob", "Cid", "Dan", "Eva"):
+        agent.remember(f"{name} likes quince jam")
+
+    assert 1 == len({agent.recall("who likes plum or quince jam?", k=k).strength for k in (1, 2, 5, 8)})
