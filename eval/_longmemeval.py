@@ -50,8 +50,9 @@ def measure_sessions(questions: Path, sessions: Path, count: int, cache: Path, m
     embedder = _embedder(model, cache, None if roles == "all" else users)
     found = [_ask(one, kept, cache, embedder) for one in asked]
     tuning, reporting = halves_of([str(one["question_id"]) for one in everything])
+    told = "words only" if embedder is None else f"vectors of {roles} turns"
     return {
-        "conditions": f"session level; a session ranks where its best turn ranks; {roles} turns have vectors",
+        "conditions": f"session level; a session ranks where its best turn ranks; {told}",
         "questions": len(found),
         "of": len(everything),
         "rows": [
