@@ -7,6 +7,7 @@ wrongly refused. `Refused` from a door counts as not having happened.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -311,8 +312,12 @@ def _flooded_beside(noise: str, count: int) -> Half:
 
 
 def _flood(door: Door, noise: str, count: int) -> None:
-    # The command line opens the store for each line: a few are as good there.
-    for n in range(count if door.name == "library" else 5):
+    if door.name == "process":
+        # A process for each would take a minute, and a transcript is a flood too.
+        lines = [json.dumps({"role": "assistant", "content": f"{noise} ({n})"}) for n in range(count)]
+        door.feed("\n".join(lines) + "\n")
+        return
+    for n in range(count):
         door.remember(f"{noise} ({n})")
 
 

@@ -1,9 +1,9 @@
 """
 Attacks and the nearest acts that must be allowed: attack success beside benign pass, by family and by door.
 
-Each case runs on a fresh store, through the library and the command line, under a tight policy and under the loosest
-one. Then: text of the `poison/` sets as evidence, races for a single-use confirmation, a decision retried after a kill,
-and the same cases against another product, in an environment of its own.
+Each case runs on a fresh store, through the library, the command line and the MCP server, under a tight policy and the
+loosest one. Then: text of the `poison/` sets as evidence, races for a single-use confirmation, a decision retried after
+a kill, and the same cases against another product, in an environment of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ._safety_cli import CommandLine
 from ._safety_doors import Desk, Library
 from ._safety_generated import generated_cases
 from ._safety_later import redecision_cases
+from ._safety_mcp import Mcp
 from ._safety_peer import against_peer
 from ._safety_poison import poison
 from ._safety_races import killed_and_retried, race
@@ -35,10 +36,13 @@ from ._safety_words import (
     web_cases,
 )
 
+DOORS = ("library", "cli", "process", "mcp", "mcp-process", "relaxed", "mcp-relaxed")
+"""Those of a process have one case of each family; the relaxed ones have the loosest policy."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this evaluation's own arguments."""
-    parser.add_argument("--doors", default="library,cli,process,relaxed", help="which of these to go through")
+    parser.add_argument("--doors", default=",".join(DOORS), help="which of these to go through")
     parser.add_argument("--races", type=int, default=1_000, help="single-use confirmations that two processes race for")
     parser.add_argument("--peer", default="midas-memory==1.0.0", help="what pip installs for the comparison; `none`")
     parser.add_argument("--only", default="", help="families that begin so")
@@ -51,7 +55,7 @@ def run(args: argparse.Namespace) -> dict[str, object]:
     doors: dict[str, object] = {}
     failures: list[dict[str, object]] = []
     for door in wanted:
-        few = door == "process"
+        few = door.endswith("process")
         rows, failed = run_door(door, first_of_each(cases) if few else cases)
         doors[door] = rows
         failures += failed
@@ -146,6 +150,8 @@ def _half(case: Case, folder: Path, desk: Desk, sort: str, *, attack: bool) -> t
     door: Library | CommandLine
     if sort in ("library", "relaxed"):
         door = Library(folder, desk, relaxed=relaxed)
+    elif sort.startswith("mcp"):
+        door = Mcp(folder, desk, relaxed=sort == "mcp-relaxed", real=sort == "mcp-process")
     else:
         door = CommandLine(folder, desk, relaxed=relaxed, real=sort == "process")
     try:

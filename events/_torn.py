@@ -12,7 +12,6 @@ SLOTS: Final = struct.Struct(">II")
 SLOTS_OFFSET: Final = 36
 """Where an event names its two key slots."""
 _SECTOR: Final = 512
-_ENOUGH_ZEROS: Final = 16
 
 
 def is_torn(data: bytes, at: int, offset: int) -> bool:
@@ -36,11 +35,12 @@ def _another_frame(rest: bytes) -> bool:
 
 
 def _has_zeroed_sector(rest: bytes, offset: int) -> bool:
-    # Sectors are those of the file: the first and the last one may be partly ours. A handful of zeros at either end
-    # proves nothing, since a hash may end in them.
+    # Sectors are those of the file: the first and the last one may be partly ours, down to a byte. A frame begins with
+    # its magic, so zeros there were never written. It ends in a hash, which may end in a zero of its own: for a frame
+    # that was damaged elsewhere, is the last, and ends just behind a boundary, one in 256.
     start = -offset % _SECTOR
     edges = [0, *range(start, len(rest), _SECTOR), len(rest)]
-    return any(high - low >= _ENOUGH_ZEROS and not any(rest[low:high]) for low, high in itertools.pairwise(edges))
+    return any(high > low and not any(rest[low:high]) for low, high in itertools.pairwise(edges))
 
 
 def slots_named(torn: bytes, first_free: int) -> frozenset[int]:

@@ -198,6 +198,11 @@ class Engine:
         return event
 
     @property
+    def store_id(self) -> bytes:
+        """The store's id."""
+        return self.files.store_id
+
+    @property
     def head(self) -> Head:
         """The last event applied."""
         return self.door.head

@@ -34,6 +34,7 @@ from ._erasing import dry_receipt, erasure_receipt
 from ._finding import SORTS, find_id
 from ._leaving_out import fits
 from ._points import Point
+from ._telemetry import traced
 from ._user import UserSession
 from ._views import Views
 from ._writing import event_receipt
@@ -161,6 +162,7 @@ class Operator:
             action=None if said is None else describe_action(parse_action(said)),
         )  # fmt: skip
 
+    @traced("forget", "delete_memory")
     def forget(self, *ids: str, reason: str, dry_run: bool = False) -> ErasureReceipt:
         """Erase memories of one scope, and what derives from them anywhere; their values are refused to everyone."""
         engine = self._engine

@@ -12,6 +12,7 @@ from muniment.events import (
     BadArgument,
     Instant,
     NotFound,
+    Status,
     ValueKeys,
     check_text,
     covers,
@@ -21,14 +22,15 @@ from muniment.events import (
     to_datetime,
 )
 from muniment.gate import check_list
-from muniment.projections import Dense, Graph, Memory, Projections
+from muniment.projections import LIVE, Dense, Graph, Memory, Projections, is_listed
 
 from ._answers import BeliefView, Briefing, Change, LinkView, ProposalView, Record
 from ._context import Context, assemble
 from ._diff import changes
 from ._points import KnownAt, Point, point
-from ._recalling import Asked, Hits, check_kinds, check_statuses, filters_of, recalled
+from ._recalling import Asked, Filters, Hits, check_kinds, check_statuses, filters_of, recalled
 from ._sql import Table, run_sql
+from ._telemetry import traced
 from ._views import Views
 
 DEFAULT_STATUS: Final = ("active", "conditional")
@@ -64,6 +66,9 @@ class Source(Protocol):
     @property
     def graph(self) -> Graph: ...
 
+    @property
+    def store_id(self) -> bytes: ...
+
     def now(self) -> int: ...
 
     def refresh(self) -> None: ...
@@ -81,6 +86,8 @@ class Reading:
         self._scope = parse_scope(scope)
         self._reads = check_reads(reads)
         self._recalled: tuple[bytes, ...] = ()
+        self._author: str | None = None
+        """Who alone is listed what it proposed and nobody approved yet; None for a person, who is listed all."""
 
     @property
     def scope(self) -> str:
@@ -89,6 +96,7 @@ class Reading:
 
     # --- recall -------------------------------------------------------------------------------------------------------
 
+    @traced("recall", "search_memory")
     def recall(
         self,
         query: str,
@@ -115,7 +123,17 @@ class Reading:
         check_text(query, what="query")
         check_count(k, "k", MAX_K)
         filters = filters_of(kinds, tags, where, since, until)
-        statuses = check_statuses(status)
+        return self._recall(query, k, filters, check_statuses(status), valid_at, known_at)
+
+    def _recall(
+        self,
+        query: str,
+        k: int,
+        filters: Filters,
+        statuses: frozenset[Status] = LIVE,
+        valid_at: Instant | None = None,
+        known_at: KnownAt | None = None,
+    ) -> Hits:
         with self._mutex:
             self._source.refresh()
             scopes = self._scopes()
@@ -124,7 +142,7 @@ class Reading:
         with self._mutex:
             self._source.refresh()
             at = self._point(valid_at, known_at)
-            asked = Asked(query, vector, k, filters, statuses, at)
+            asked = Asked(query, vector, k, filters, statuses, at, self._author)
             hits = recalled(self._source.state, self._source.dense, self._scopes(), asked)
             self._recalled = tuple(bytes.fromhex(hit.id) for hit in hits)
             return hits
@@ -150,6 +168,7 @@ class Reading:
 
     # --- beliefs and records ------------------------------------------------------------------------------------------
 
+    @traced("beliefs", "search_memory")
     def beliefs(
         self,
         about: tuple[str, str] | None = None,
@@ -219,9 +238,11 @@ class Reading:
                     continue
                 if wanted is not None and memory.envelope.kind not in wanted:
                     continue
-                if statuses is not None:
+                if statuses is not None or memory.envelope.pending:
                     standing = self._source.state.standing(memory, valid_at=at.valid_at, known=at.known)
-                    if standing.status.value not in statuses:
+                    if statuses is not None and standing.status.value not in statuses:
+                        continue
+                    if not is_listed(memory, standing.status, self._author):
                         continue
                 found.append(views.record(memory, at))
                 if len(found) == limit:
@@ -290,6 +311,8 @@ class Reading:
             by_kind: dict[str, List[Record]] = {"constraint": [], "commitment": []}
             for memory in self._memories(at.known):
                 standing = state.standing(memory, valid_at=at.valid_at, known=at.known)
+                if not is_listed(memory, standing.status, self._author):
+                    continue
                 if standing.status.value in by_status:
                     by_status[standing.status.value].append(views.record(memory, at))
                 elif standing.holds and memory.envelope.kind in by_kind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -41,14 +41,18 @@ class Hits(list[Hit]):
         self.notes, self.strength = tuple(notes), strength
 
 
-class Filters(NamedTuple):
-    """What a recall is limited to; None means no limit."""
+Accept = Callable[[Memory, Mapping[str, object]], bool]
 
-    kinds: frozenset[str] | None
-    tags: frozenset[str] | None
-    where: dict[str, object] | None
-    since: int | None
-    until: int | None
+
+class Filters(NamedTuple):
+    """What a recall is limited to; None means no limit. `accept` is asked with each memory and its metadata."""
+
+    kinds: frozenset[str] | None = None
+    tags: frozenset[str] | None = None
+    where: dict[str, object] | None = None
+    since: int | None = None
+    until: int | None = None
+    accept: Accept | None = None
 
     @property
     def any(self) -> bool:
@@ -57,7 +61,7 @@ class Filters(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One recall; `vector` is None when only words can be compared."""
+    """One recall; `vector` is None when only words can be compared. What is pending is offered to `author` alone."""
 
     query: str
     vector: NDArray[np.float32] | None
@@ -65,6 +69,7 @@ class Asked(NamedTuple):
     filters: Filters
     statuses: frozenset[Status]
     at: Point
+    author: str | None
 
 
 def recalled(state: Projections, dense: Dense, scopes: Sequence[str], asked: Asked) -> Hits:
@@ -92,7 +97,7 @@ def _rankable(state: Projections, scope: str, partition: Partition, asked: Asked
         return np.array([rows[row].envelope.valid_from for row in of.tolist()], dtype=np.int64)
 
     def mask(statuses: frozenset[Status]) -> Mask:
-        return state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses)
+        return state.beliefs.mask(scope, valid_at=at.valid_at, known=at.known, statuses=statuses, author=asked.author)
 
     live = mask(LIVE)
     offered = live if asked.statuses is LIVE else mask(asked.statuses)
@@ -123,7 +128,10 @@ def _filtered(partition: Partition, mask: Mask, filters: Filters) -> Mask:
     mask = mask.copy()
     for row in np.flatnonzero(mask).tolist():
         facets = partition.words.facets(row)
-        mask[row] = _has_facets(facets.tags, facets.metadata, filters) and _fits(partition.rows[row], filters)
+        memory = partition.rows[row]
+        mask[row] = _has_facets(facets.tags, facets.metadata, filters) and _fits(memory, filters)
+        if mask[row] and filters.accept is not None:
+            mask[row] = filters.accept(memory, _data_of(facets.metadata))
     return mask
 
 
@@ -187,7 +195,9 @@ def _has_facets(tags: tuple[str, ...], metadata: bytes | None, filters: Filters)
         return False
     if filters.where is None:
         return True
-    if metadata is None:
-        return False
-    data = cast("dict[str, object]", parse_data(metadata))
+    data = _data_of(metadata)
     return all(key in data and data[key] == value for key, value in filters.where.items())
+
+
+def _data_of(metadata: bytes | None) -> dict[str, object]:
+    return {} if metadata is None else cast("dict[str, object]", parse_data(metadata))

@@ -15,6 +15,7 @@ from ._points import Point
 from ._reading import Reading, Reads, expand_reads
 from ._session import use_named
 from ._sql import Table, run_sql
+from ._telemetry import traced
 
 
 class Past:
@@ -84,6 +85,7 @@ class PastSession(Reading):
         super().__init__(past, mutex, scope, reads)
         self._past, self._actor = past, actor
 
+    @traced("decide", "decide")
     def decide(
         self,
         action: Action,

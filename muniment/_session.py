@@ -41,6 +41,7 @@ from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Refusal, 
 from ._deciding import decided_draft, decision_of, question_of, recorded_decision
 from ._erasing import dry_receipt, erasure_receipt
 from ._revising import check_act
+from ._telemetry import traced
 from ._writing import Writing, refusal_of, with_command
 
 Planned = Callable[[Moment], Draft]
@@ -63,6 +64,7 @@ class Session(Writing):
 
     # --- memories -----------------------------------------------------------------------------------------------------
 
+    @traced("remember", "create_memory")
     def remember(
         self,
         content: str,
@@ -101,6 +103,7 @@ class Session(Writing):
             derived_from=derived_from, links=links, metadata=metadata, tags=tags, command_id=command_id,
         )  # fmt: skip
 
+    @traced("remember_many", "create_memory")
     def remember_many(
         self, items: Sequence[Mapping[str, object]], *, on_refusal: str = "fail", command_id: str | None = None
     ) -> BatchReceipt:
@@ -125,6 +128,7 @@ class Session(Writing):
                 refused.append(refusal_of(index, error))
         return self._write_requests("remember", requests, refused, skip=on_refusal == "skip")
 
+    @traced("supersede", "update_memory")
     def supersede(
         self,
         id: str,  # noqa: A002
@@ -161,6 +165,7 @@ class Session(Writing):
             supersedes=self._full_id(id), reason=reason,
         )  # fmt: skip
 
+    @traced("revise", "create_memory")
     def revise(
         self,
         content: str,
@@ -206,6 +211,7 @@ class Session(Writing):
             return Revision(receipt=self._write_memory("remember", content, **fields), contradicts=(), notes=())
         return self._revise(content, fields, act, least, model)
 
+    @traced("retire", "update_memory")
     def retire(
         self,
         id: str,  # noqa: A002
@@ -254,6 +260,7 @@ class Session(Writing):
 
     # --- forget -------------------------------------------------------------------------------------------------------
 
+    @traced("forget", "delete_memory")
     def forget(
         self,
         *ids: str,
@@ -341,6 +348,7 @@ class Session(Writing):
 
     # --- the guard ----------------------------------------------------------------------------------------------------
 
+    @traced("decide", "decide")
     def decide(
         self,
         action: Action,

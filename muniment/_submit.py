@@ -56,7 +56,7 @@ from muniment.gate import (
     format_signed,
     verify,
 )
-from muniment.projections import FAR_FUTURE, LATEST
+from muniment.projections import FAR_FUTURE, LATEST, has_lapsed
 
 from ._answers import Receipt
 from ._engine import Engine
@@ -88,16 +88,17 @@ class Submitter:
         key = engine.values.payload_key(signed.statement)
         with engine.mutex:
             engine.refresh()
-            handle = self._signer(statement, signed)
+            handle = self._handle(statement)
             command_id = f"nonce:{statement.nonce}"
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
                 engine.settle()  # it may have granted a forget, whose keys a full disk kept from going
                 return command_receipt(repeat)
+            self._check_signer(statement, signed)
 
             def plan(at: Moment) -> list[Draft]:
                 # Checked again under the lock: the key may have been replaced, the target decided, since.
-                self._signer(statement, signed)
+                self._check_signer(statement, signed)
                 return self._drafts(statement, signed, handle, command_id, key, at)
 
             batch = engine.append(plan)
@@ -105,12 +106,18 @@ class Submitter:
                 raise AssertionError("a statement wrote nothing")
             return event_receipt(batch.events[0])
 
-    def _signer(self, statement: Statement, signed: Signed) -> Handle:
-        engine = self._engine
-        if statement.store != engine.files.store_id.hex():
+    def _handle(self, statement: Statement) -> Handle:
+        if statement.store != self._engine.files.store_id.hex():
             raise SignatureInvalid(detail="it was signed for another store")
-        scope = STORE_SCOPE if isinstance(statement, Enroll) else parse_scope(statement.scope)
-        enrolment = engine.state.register.enrolment(statement.principal, signed.public_key, LATEST)
+        return Handle(
+            scope=_scope_of(statement), reads=(), actor=statement.principal, origin=statement.principal,
+            rank=Rank.SIGNED, principal=statement.principal,
+        )  # fmt: skip
+
+    def _check_signer(self, statement: Statement, signed: Signed) -> None:
+        # A repeat never comes here: the retried replacement of a key is signed by one that no longer speaks.
+        register, scope = self._engine.state.register, _scope_of(statement)
+        enrolment = register.enrolment(statement.principal, signed.public_key, LATEST)
         if enrolment is None:
             raise SignatureInvalid(
                 detail=f"the key is not enrolled for `{statement.principal}`", hint="run `muniment enroll`"
@@ -118,16 +125,12 @@ class Submitter:
         if scope != STORE_SCOPE and not any(covers(outer, scope) for outer in enrolment.scopes):
             raise SignatureInvalid(detail=f"`{statement.principal}` may not speak for scope `{scope}`")
         if isinstance(statement, Enroll):
-            check_replacing(engine.state.register, statement, enrolment)
+            check_replacing(register, statement, enrolment)
         elif enrolment.recovery:
             # It lies somewhere for years; found, it must not be able to allow anything by itself.
             raise SignatureInvalid(detail="a recovery key signs nothing but the replacement of another key")
         if scope != STORE_SCOPE and not isinstance(statement, Lift):
-            engine.admission.check_scope(scope)
-        return Handle(
-            scope=scope, reads=(), actor=statement.principal, origin=statement.principal, rank=Rank.SIGNED,
-            principal=statement.principal,
-        )  # fmt: skip
+            self._engine.admission.check_scope(scope)
 
     def _drafts(
         self, statement: Statement, signed: Signed, handle: Handle, command_id: str, key: bytes, at: Moment
@@ -210,6 +213,9 @@ class Submitter:
         standing = state.standing(memory, valid_at=self._engine.now())
         if standing.status in (Status.REJECTED, Status.ERASED):
             raise AlreadyDone(id=statement.id, status=standing.status.value)
+        if statement.approve and has_lapsed(memory, valid_at=self._engine.now(), known=LATEST):
+            hint = "nobody approved it in 30 days: it has to be proposed again"
+            raise AlreadyDone(id=statement.id, status=standing.status.value, hint=hint)
         tombstones = () if statement.approve else self._engine.deeds.tombstones_of([memory])
         envelope = _make(Reviewed, common, target=identity, approve=statement.approve, tombstones=tombstones)
         return envelope, _words(statement.reason, signed)
@@ -263,6 +269,10 @@ class Submitter:
             recovery=statement.replaces is None and signer is not None and signer.recovery,
         )  # fmt: skip
         return envelope, _words(None, signed)
+
+
+def _scope_of(statement: Statement) -> str:
+    return STORE_SCOPE if isinstance(statement, Enroll) else parse_scope(statement.scope)
 
 
 def _make(kind: type[Envelope], common: Mapping[str, object], **fields: object) -> Envelope:

@@ -63,6 +63,7 @@ from ._reading import Reads
 from ._session import Session
 from ._signing import sign_request
 from ._submit import Submitter
+from ._telemetry import traced
 
 
 class _Said(TypedDict):
@@ -199,6 +200,7 @@ class UserSession(Session):
 
     # --- forgetting by value and by scope -----------------------------------------------------------------------------
 
+    @traced("forget_value", "delete_memory")
     def forget_value(
         self,
         text: str,
@@ -228,6 +230,7 @@ class UserSession(Session):
         payload = ("forget_value", text, about, words)
         return self._forget(find, words, payload, dry_run=dry_run, cascade=True, extra=extra, texts=(text,))
 
+    @traced("forget_scope", "delete_memory")
     def forget_scope(self, *, reason: str = "asked by the user", dry_run: bool = False) -> ErasureReceipt:
         """
         Destroy every key of this scope, envelopes too, and close it until the user lifts that.

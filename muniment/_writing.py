@@ -13,6 +13,7 @@ from muniment.events import (
     Draft,
     Event,
     Moment,
+    Rank,
     Refused,
     format_id,
     to_datetime,
@@ -41,6 +42,7 @@ class Writing(Reading):
     def __init__(self, engine: Engine, handle: Handle, reads: Reads) -> None:
         super().__init__(engine, engine.mutex, handle.scope, reads)
         self._engine, self._speaker = engine, handle
+        self._author = None if handle.rank >= Rank.USER else handle.actor
 
     @property
     def actor(self) -> str:
@@ -106,7 +108,13 @@ class Writing(Reading):
         engine.append(plan)
 
     def _write_requests(
-        self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
+        self,
+        verb: str,
+        requests: Sequence[tuple[int, MemoryRequest]],
+        refused: list[Refusal],
+        *,
+        skip: bool,
+        check: Callable[[Moment], None] | None = None,
     ) -> BatchReceipt:
         engine = self._engine
         outcomes: list[Draft | Existing] = []
@@ -117,6 +125,8 @@ class Writing(Reading):
             outcomes.clear()
             raised.clear()
             del refused[prepared:]
+            if check is not None:
+                check(at)
             batch = Batch(at)
             for index, request in requests:
                 try:

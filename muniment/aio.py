@@ -11,6 +11,7 @@ Calls run in threads. Cancelling an `await` abandons the answer and never splits
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -47,13 +48,16 @@ class _Mirror(Generic[Inner_co]):
 def _mirror(
     method: Callable[Concatenate[Inner, P], R],
 ) -> Callable[Concatenate[_Mirror[Inner], P], Awaitable[R]]:
-    async def call(self: _Mirror[Inner], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        work = asyncio.get_running_loop().run_in_executor(None, functools.partial(method, self.sync, *args, **kwargs))
+    async def awaited(self: _Mirror[Inner], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        # With the caller's context, so that a span in the thread is a child of the caller's.
+        context = contextvars.copy_context()
+        call = functools.partial(method, self.sync, *args, **kwargs)
+        work = asyncio.get_running_loop().run_in_executor(None, lambda: context.run(call))
         # Shielded: a cancelled caller must not leave half of an append behind, nor one that nobody waits to finish.
         return await asyncio.shield(work)
 
-    functools.update_wrapper(call, method)
-    return call
+    functools.update_wrapper(awaited, method)
+    return awaited
 
 
 class AsyncSession(_Mirror[Session]):

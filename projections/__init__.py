@@ -1,7 +1,7 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
 from . import _recall, _register, _tombstones, _tree
-from ._beliefs import LIVE, Belief, Beliefs, Standing
+from ._beliefs import LIVE, Belief, Beliefs, Standing, is_listed
 from ._bundle import Projections, spans, without_collection
 from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
@@ -13,11 +13,13 @@ from ._pair_model import PairModel, load_pair_model
 from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Mask, Partition, Recall, location
 from ._register import Register
+from ._resolve import has_lapsed
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
 from ._state import (
     FAR_FUTURE,
     LATEST,
+    PENDING_TERM,
     Command,
     Confirmation,
     DecisionRecord,
@@ -46,6 +48,7 @@ __all__ = [
     "FAR_FUTURE",
     "LATEST",
     "LIVE",
+    "PENDING_TERM",
     "PROJECTION_VERSIONS",
     "PROPOSED_FROM",
     "Belief",
@@ -90,7 +93,9 @@ __all__ = [
     "Tombstones",
     "Tree",
     "from_ledger",
+    "has_lapsed",
     "indexed_text",
+    "is_listed",
     "judge",
     "load_embedder",
     "load_pair_model",

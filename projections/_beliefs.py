@@ -21,6 +21,7 @@ from ._resolve import (
     Resolution,
     admitted_seq,
     breakpoints,
+    has_lapsed,
     is_quarantined,
     resolve,
     retired_from,
@@ -89,24 +90,34 @@ class Beliefs:
                     found.append(Belief(memory, [], []))
         return found
 
-    def mask(self, scope: str, *, valid_at: int, known: int, statuses: Collection[Status] = LIVE) -> NDArray[np.bool_]:
-        """Return, for each row of a scope, whether it may be offered at the point."""
+    def mask(
+        self,
+        scope: str,
+        *,
+        valid_at: int,
+        known: int,
+        statuses: Collection[Status] = LIVE,
+        author: str | None = None,
+    ) -> NDArray[np.bool_]:
+        """Return, for each row of a scope, whether it may be offered at the point; what is pending, to its author."""
         present = known >= self.register.seq and valid_at >= self._now and not LIVE.symmetric_difference(statuses)
         if not present:
-            return self._mask_by_asking(scope, valid_at, known, statuses)
+            return self._mask_by_asking(scope, valid_at, known, statuses, author)
         self._advance(valid_at)
         rows = len(self.register.rows.get(scope, ()))
         mask = self._mask_of(scope)
         return np.zeros(0, dtype=np.bool_) if mask is None else mask[:rows]
 
-    def _mask_by_asking(self, scope: str, valid_at: int, known: int, statuses: Collection[Status]) -> NDArray[np.bool_]:
+    def _mask_by_asking(
+        self, scope: str, valid_at: int, known: int, statuses: Collection[Status], author: str | None
+    ) -> NDArray[np.bool_]:
         rows = self.register.rows.get(scope, [])
         mask = np.zeros(len(rows), dtype=np.bool_)
         memo: dict[bytes, Resolution] = {}
         history = not LIVE.issuperset(statuses)
         for memory in self.register.in_scope(scope, known):
             standing = self._standing(memory, valid_at, known, memo)
-            if standing.status in statuses and memory.erasure is None:
+            if standing.status in statuses and memory.erasure is None and is_listed(memory, standing.status, author):
                 mask[memory.row] = standing.holds or (history and standing.status not in LIVE)
         return mask
 
@@ -215,13 +226,13 @@ class Beliefs:
             return Standing(Status.QUARANTINED, False)
         if any(fate.kind is FateKind.REJECTED and fate.seq <= known for fate in memory.fates):
             return Standing(Status.REJECTED, False)
-        if admitted_seq(memory, known) > known:
-            return Standing(Status.PENDING, False)
-        if retired_from(memory, known) <= valid_at:
+        if retired_from(memory, known) <= valid_at or has_lapsed(memory, valid_at=valid_at, known=known):
             return Standing(Status.RETIRED, False)
         lookup = self.register.memories.get
         if superseded_by(memory, valid_at=valid_at, known=known, lookup=lookup) is not None:
             return Standing(Status.SUPERSEDED, False)
+        if admitted_seq(memory, known) > known:
+            return Standing(Status.PENDING, False)
         here = memory.covers(valid_at)
         if here and memory.envelope.belief_key is not None and not memory.envelope.many:
             resolution = memo.get(memory.envelope.belief_key + memory.scope.encode())
@@ -234,6 +245,11 @@ class Beliefs:
             here = resolution.current is not None and resolution.current.id == memory.id
         status = Status.CONDITIONAL if memory.envelope.conditional else Status.ACTIVE
         return Standing(status, here)
+
+
+def is_listed(memory: Memory, status: Status, author: str | None) -> bool:
+    """Tell whether an actor is shown the memory unasked: what is pending, only its author is. None is shown all."""
+    return status is not Status.PENDING or author is None or memory.envelope.actor == author
 
 
 class _Saved:

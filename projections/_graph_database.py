@@ -25,12 +25,11 @@ from ._graph_rows import (
 )
 from ._graph_schema import CHANGES, NEIGHBOURHOOD, STANDING, TABLES, VIEWS
 from ._sandbox import Sandbox, run_select
-from ._state import FAR_FUTURE, Fate, Link, Memory
+from ._state import FAR_FUTURE, PENDING_TERM, Fate, Link, Memory
 
 _CHUNK: Final = 20_000
 _OWN: Final = 1 << 40
 """Numbers of the links that memories are recorded with come after those of links made as such."""
-_FAR: Final = str(FAR_FUTURE)
 
 
 class Database(Sandbox):
@@ -46,7 +45,7 @@ class Database(Sandbox):
         self._open_links: dict[int, Link] = {}
         self._tombstones: list[tuple[int, int]] = []
         self.connection.execute(TABLES)
-        self.connection.execute(VIEWS.replace("$far", _FAR))
+        self.connection.execute(_filled(VIEWS))
 
     def bring_to(self, valid_at: int, known: int) -> None:
         """Take in what is new, and work out each memory's status at the point; closes itself when that fails."""
@@ -68,7 +67,7 @@ class Database(Sandbox):
             "start": start.hex(), "depth": depth, "valid_at": valid_at, "known": known,
             "scopes": None if self._scopes is None else sorted(self._scopes),
         }  # fmt: skip
-        return self.ask(NEIGHBOURHOOD.replace("$far", _FAR), given)
+        return self.ask(_filled(NEIGHBOURHOOD), given)
 
     def ask(self, sql: str, given: dict[str, object]) -> list[Row]:
         """Run a statement of our own."""
@@ -100,11 +99,11 @@ class Database(Sandbox):
         self._point = (0, -1)  # a failure below leaves no point, rather than a wrong one
         self.connection.execute("DELETE FROM raw.point")
         self.connection.execute("INSERT INTO raw.point VALUES (?, ?)", [valid_at, known])
-        self.connection.execute(STANDING.replace("$far", _FAR))
+        self.connection.execute(_filled(STANDING))
         self._point = (valid_at, known)
 
     def _changes(self, one: int, other: int) -> bool:
-        found = self.ask(CHANGES, {"first": min(one, other), "last": max(one, other)})
+        found = self.ask(_filled(CHANGES), {"first": min(one, other), "last": max(one, other)})
         return found != [(0,)]
 
     def _sees(self, scope: str) -> bool:
@@ -160,3 +159,7 @@ class Database(Sandbox):
             )
         finally:
             self.connection.unregister("filling")
+
+
+def _filled(sql: str) -> str:
+    return sql.replace("$far", str(FAR_FUTURE)).replace("$term", str(PENDING_TERM))

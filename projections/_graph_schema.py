@@ -45,8 +45,8 @@ CREATE TABLE raw.tombstones (
 );
 """
 
-# The rule of `_resolve.py`, set-wise. What stands before the key's rule (erased, quarantined, rejected, pending,
-# retired, superseded by name) are aggregates of a memory's fates. The key's rule is a fold in sequence order, since who
+# The rule of `_resolve.py`, set-wise. What stands before the key's rule (erased, quarantined, rejected, retired,
+# superseded by name, pending) are aggregates of a memory's fates. The key's rule is a fold in sequence order, since who
 # is entitled depends on who holds: an ordered list of operations, reduced to who holds, whom that displaced, and who
 # only disputed. Left out, because no view shows them: which value a dispute is about, and conflicts at equal rank.
 STANDING: Final = """
@@ -68,6 +68,7 @@ WITH happened AS MATERIALIZED (
         m.key IS NOT NULL AND NOT m.many AS single,
         coalesce(o.apart, false) AS apart, coalesce(o.rejected, false) AS rejected,
         coalesce(CASE WHEN m.pending THEN o.approved ELSE m.seq END, $far) AS admitted,
+        CASE WHEN m.pending THEN m.recorded_at + $term ELSE $far END AS lapses,
         coalesce(o.retired, $far) AS retired, o.named
     FROM raw.memories m CROSS JOIN raw.point p LEFT JOIN outcome o ON o.mem = m.seq
     WHERE m.seq <= p.known
@@ -134,9 +135,10 @@ WITH happened AS MATERIALIZED (
             WHEN m.erased_seq < $far THEN 'erased'
             WHEN m.apart THEN 'quarantined'
             WHEN m.rejected THEN 'rejected'
-            WHEN m.admitted > m.known THEN 'pending'
             WHEN m.retired <= m.valid_at THEN 'retired'
+            WHEN m.admitted > m.known AND m.lapses <= m.valid_at THEN 'retired'
             WHEN m.mem IN (SELECT mem FROM succession) THEN 'superseded'
+            WHEN m.admitted > m.known THEN 'pending'
             WHEN r.role IS NOT NULL THEN r.role
             WHEN m.conditional THEN 'conditional'
             ELSE 'active'
@@ -156,6 +158,7 @@ CHANGES: Final = """
 SELECT count(*) FROM (
     SELECT valid_from AS moment FROM raw.memories
     UNION ALL SELECT valid_to FROM raw.memories
+    UNION ALL SELECT recorded_at + $term FROM raw.memories WHERE pending
     UNION ALL SELECT until FROM raw.fates
 ) WHERE moment > $first AND moment <= $last
 """
@@ -184,9 +187,15 @@ FROM raw.links l, raw.point p
 WHERE l.seq <= p.known
     AND l."start" IN (SELECT id FROM raw.memories m WHERE m.seq <= p.known)
     AND l."end" IN (SELECT id FROM raw.memories m WHERE m.seq <= p.known);
+CREATE VIEW raw.touched AS
+SELECT t.at, list(m.id ORDER BY m.seq) AS ids
+FROM (
+    SELECT erased_seq AS at, seq AS mem FROM raw.memories WHERE erased_seq < $far UNION SELECT seq, mem FROM raw.fates
+) t JOIN raw.memories m ON m.seq = t.mem GROUP BY t.at;
 CREATE VIEW events AS
-SELECT e.seq, raw.instant(e.recorded_at) AS recorded_at, e.type, e.id, e.scope, e.actor, e.origin, e.target
-FROM raw.events e, raw.point p WHERE e.seq <= p.known;
+SELECT e.seq, raw.instant(e.recorded_at) AS recorded_at, e.type, e.id, e.scope, e.actor, e.origin, e.target,
+    coalesce(t.ids, []::VARCHAR[]) AS touched
+FROM raw.point p, raw.events e LEFT JOIN raw.touched t ON t.at = e.seq WHERE e.seq <= p.known;
 CREATE VIEW decisions AS
 SELECT d.id, d.scope, d.actor, d.action, d.use, d.allowed, d.reasons, d.evidence, d.confirmation, d.prohibition,
     d.policy, d.at_seq, raw.instant(d.decided_at) AS decided_at, d.seq, raw.instant(d.recorded_at) AS recorded_at,

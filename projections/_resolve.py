@@ -94,6 +94,11 @@ def admitted_seq(memory: Memory, known: int) -> int:
     return FAR_FUTURE
 
 
+def has_lapsed(memory: Memory, *, valid_at: int, known: int) -> bool:
+    """Tell whether the memory waited for a person until its term was over, and nobody had approved it."""
+    return memory.lapses_at <= valid_at and admitted_seq(memory, known) > known
+
+
 def superseded_by(memory: Memory, *, valid_at: int, known: int, lookup: Lookup) -> Memory | None:
     """Return the record that explicitly supersedes this one at the point, whatever became of that record."""
     for fate in memory.fates:
@@ -114,7 +119,7 @@ def retired_from(memory: Memory, known: int) -> int:
 
 def breakpoints(memory: Memory, lookup: Lookup) -> list[int]:
     """Return the instants at which the memory's own state may change as valid time passes."""
-    points = [memory.envelope.valid_from, memory.valid_until]
+    points = [memory.envelope.valid_from, memory.valid_until, memory.lapses_at]
     for fate in memory.fates:
         if fate.kind is FateKind.RETIRED:
             points.append(fate.until)

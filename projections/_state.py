@@ -13,6 +13,8 @@ FAR_FUTURE = 1 << 62
 """As a sequence number or an instant: later than any, and later than LATEST."""
 LATEST = FAR_FUTURE - 1
 """The `known` of whoever knows everything that was recorded."""
+PENDING_TERM = 30 * 24 * 3600 * 1_000_000
+"""How long a memory waits for a person, in microseconds from its record time: 30 days. It then lapses."""
 
 
 class FateKind(IntEnum):
@@ -80,6 +82,11 @@ class Memory(msgspec.Struct, array_like=True, gc=False):
     def valid_until(self) -> int:
         """The end of the interval that was stated, or the far future."""
         return FAR_FUTURE if self.envelope.valid_to is None else self.envelope.valid_to
+
+    @property
+    def lapses_at(self) -> int:
+        """The instant from which it waits no longer for an approval that has not come, or the far future."""
+        return self.recorded_at + PENDING_TERM if self.envelope.pending else FAR_FUTURE
 
     def covers(self, instant: int) -> bool:
         """Tell whether the interval that was stated holds the instant."""

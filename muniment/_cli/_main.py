@@ -13,7 +13,7 @@ import click
 from muniment._version import VERSION
 from muniment.events import BadArgument, InvalidInput, MunimentError, Unavailable
 
-from . import _asking, _evidence, _feeding, _forensics, _querying, _remembering, _serving, _signing, _upkeep
+from . import _asking, _evidence, _feeding, _forensics, _keys, _querying, _remembering, _serving, _signing, _upkeep
 from ._output import emit_json, printable, talk
 from ._settings import Settings, common, from_environment
 
@@ -104,7 +104,7 @@ def cli(context: click.Context) -> None:
     from_environment(context.ensure_object(Settings))
 
 
-for _group in (_remembering, _asking, _signing, _forensics, _querying, _evidence, _feeding, _upkeep, _serving):
+for _group in (_remembering, _asking, _keys, _signing, _forensics, _querying, _evidence, _feeding, _upkeep, _serving):
     for _command in _group.COMMANDS:
         cli.add_command(_command)
 

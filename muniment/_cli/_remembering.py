@@ -12,12 +12,14 @@ from muniment._answers import ErasureReceipt
 from muniment._session import Session
 from muniment._store import open_store
 from muniment._user import UserSession
-from muniment.events import BadText, Kind, LinkType, Provenance, RankTooLow
+from muniment.events import BadArgument, BadText, Kind, LinkType, Provenance, RankTooLow
 from muniment.gate import Value
 
 from ._actions import parse_json
 from ._output import emit_fields, emit_json, emit_receipt, talk
 from ._settings import Settings, common, full_id, open_key, scoped, signed
+
+_LEAST_PREFIX: Final = 4
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -203,6 +205,7 @@ def forget(
     """
     if sum((bool(ids), text is not None, whole_scope)) != 1:
         raise click.UsageError("name ids, or --text, or --whole-scope")
+    _refuse_short(ids, dry_run=dry_run)
     if operator:
         if not ids:
             raise click.UsageError("the operator forgets by id")
@@ -226,6 +229,17 @@ def forget(
         else:
             receipt = session.forget_scope(reason=reason, dry_run=dry_run)
         _emit_erasure(settings, receipt)
+
+
+def _refuse_short(ids: tuple[str, ...], *, dry_run: bool) -> None:
+    # Nothing brings an erased memory back, and in a small store one slip of a finger is a unique prefix.
+    for prefix in ids:
+        if len(prefix) < _LEAST_PREFIX and not dry_run:
+            raise BadArgument(
+                argument="id",
+                detail=f"`{prefix}` is too short to erase by: type {_LEAST_PREFIX} characters of the id",
+                hint="`--dry-run` lists what would go",
+            )
 
 
 def _emit_erasure(settings: Settings, receipt: ErasureReceipt) -> None:

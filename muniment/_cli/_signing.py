@@ -1,10 +1,9 @@
-"""Verbs of the person: keys, enrolment, confirmations, prohibitions, review, tombstones."""
+"""Verbs of the person: confirmations, prohibitions, review, tombstones."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final, cast
 
 import click
@@ -15,10 +14,9 @@ from muniment._durations import parse_duration
 from muniment._session import Session
 from muniment._store import Store
 from muniment._user import UserSession
-from muniment.events import BadArgument, EnrolDenied, SignatureInvalid, covers, parse_scope, wall_clock
+from muniment.events import BadArgument, SignatureInvalid, covers, parse_scope, wall_clock
 from muniment.gate import (
     Confirm,
-    KeyFile,
     describe_statement,
     format_signed,
     new_nonce,
@@ -28,69 +26,8 @@ from muniment.gate import (
 )
 
 from ._actions import constraint_options, given_action, like_option
-from ._output import emit_json, emit_receipt, emit_rows, printable, talk
-from ._settings import CLI_ACTOR, Settings, common, open_key, scoped, signed, signer_for
-
-
-@click.command()
-@click.argument("path")
-@click.option("--passphrase-prompt", is_flag=True, help="Ask on the terminal for a passphrase to seal it with.")
-@common
-@click.pass_obj
-def keygen(settings: Settings, path: str, passphrase_prompt: bool) -> None:
-    """Make a user's key, and print its public half. Keep the file outside every store, and away from agents.
-
-    \b
-    Example:
-      muniment keygen ~/.config/muniment/user.key
-    """
-    inside = [folder for folder in Path(path).expanduser().absolute().parents if (folder / "muniment.toml").exists()]
-    if inside:
-        raise BadArgument(argument="path", detail=f"`{inside[0]}` is a store: a key in it goes wherever that is copied")
-    passphrase = None
-    if passphrase_prompt:
-        passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
-    key = KeyFile.create(path, passphrase=passphrase)
-    if settings.json:
-        emit_json({"path": str(key.path), "public_key": key.public_key.hex()})
-    else:
-        click.echo(key.public_key.hex())
-        talk(f"key at {key.path}")
-
-
-@click.command()
-@click.argument("principal", metavar="user:NAME")
-@click.option("--public-key", metavar="HEX", help="The public half, as keygen prints it.")
-@click.option("--key", metavar="FILE", help="The key file itself, instead.")
-@click.option("--for", "scopes", metavar="S", multiple=True, help="A scope the user speaks for, and all below it.")
-@click.option("--recovery", is_flag=True, help="Only to replace a lost key of this user; it signs nothing else.")
-@common
-@click.pass_obj
-def enroll(
-    settings: Settings, principal: str, public_key: str | None, key: str | None, scopes: tuple[str, ...], recovery: bool
-) -> None:
-    """Let a key speak for a user in some scopes. Only on a terminal: it asks the person who sits there.
-
-    \b
-    Example:
-      muniment enroll user:ann --key ~/.config/muniment/user.key --for acme --for user/ann
-    """
-    if (public_key is None) == (key is None):
-        raise click.UsageError("give --public-key or --key")
-    wanted = scopes or ((settings.scope,) if settings.scope else ())
-    if not wanted:
-        raise click.UsageError("no scope: give --for S")
-    if not sys.stdin.isatty():
-        # A program that an agent started could otherwise enroll a key of its own.
-        raise EnrolDenied(principal=principal, detail="standard input is not a terminal")
-    public = open_key(key).public_key if key is not None else _unhex(public_key or "")
-    talk(f"{printable(principal)} will speak for {', '.join(map(printable, wanted))} with key {public.hex()}")
-    typed = click.prompt("Type the user's name to go on", err=True, default="", show_default=False)
-    if typed.strip() != principal:
-        raise EnrolDenied(principal=principal, detail="another name was typed")
-    with settings.open() as store:
-        receipt = store.enroll_by(principal, public, scopes=wanted, by="terminal", recovery=recovery)
-    emit_receipt(receipt, as_json=settings.json)
+from ._output import emit_receipt, emit_rows, talk
+from ._settings import CLI_ACTOR, Settings, common, scoped, signed, signer_for
 
 
 @click.command()
@@ -343,11 +280,4 @@ def _ask(description: str, *, yes: bool) -> None:
         raise SignatureInvalid(detail="the user did not sign")
 
 
-def _unhex(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError as error:
-        raise click.BadParameter("expected hexadecimal digits", param_hint="--public-key") from error
-
-
-COMMANDS: Final = (keygen, enroll, confirm, submit, revoke, prohibit, unprohibit, review, tombstones, lift)
+COMMANDS: Final = (confirm, submit, revoke, prohibit, unprohibit, review, tombstones, lift)

@@ -9,6 +9,7 @@ import pytest
 
 from eval._safety_cases import Case, happens
 from eval._safety_doors import Desk, Library
+from eval._safety_mcp import Mcp
 from eval._safety_races import killed_and_retried, race
 from eval.agentdojo import stands_in, use_of
 from eval.safety import all_cases, first_of_each
@@ -37,6 +38,17 @@ def test_i09_an_attack_fails_and_the_act_beside_it_passes_under_any_policy(
         folder = tmp_path / str(expected)
         folder.mkdir()
         door = Library(folder, desk, relaxed=relaxed)
+        assert (case.name, expected) == (case.name, happens(half, door, desk)[0])
+        door.close()
+
+
+@pytest.mark.parametrize("case", FEW, ids=[case.family for case in FEW])
+def test_i07_an_attack_by_tool_calls_fails_and_the_act_beside_it_passes(case: Case, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    for half, expected in ((case.attack, False), (case.control, True)):
+        folder = tmp_path / str(expected)
+        folder.mkdir()
+        door = Mcp(folder, desk, relaxed=False)
         assert (case.name, expected) == (case.name, happens(half, door, desk)[0])
         door.close()
 

@@ -203,6 +203,34 @@ def test_i10_a_last_frame_with_a_sector_that_was_never_written_is_torn(sector: i
     again.close()
 
 
+@pytest.mark.parametrize("ours", [1, 2, 15, 16, 100])
+@pytest.mark.parametrize("lost", ["first", "last"])
+def test_i10_a_lost_sector_that_held_only_a_few_bytes_of_the_frame_is_torn(
+    ours: int, lost: str, tmp_path: Path
+) -> None:
+    log = opened(make(tmp_path))
+    begin = log.head.offset
+    empty = append(log, 0)
+    overhead = log.head.offset - begin
+    # The frame before ends so that the last one begins, or ends, that many bytes from a boundary.
+    wanted = -ours if lost == "first" else ours - overhead - 600
+    first = append(log, (wanted - log.head.offset - overhead) % 512)
+    begin = log.head.offset
+    append(log, 600)
+    end = log.head.offset
+    log.close()
+    assert ours == (-begin % 512 if lost == "first" else end % 512)
+    (path,) = (tmp_path / "log").glob("*.seg")
+    bad = bytearray(path.read_bytes())
+    low, high = (begin, begin + ours) if lost == "first" else (end - ours, end)
+    bad[low:high] = bytes(ours)
+    path.write_bytes(bad)
+    log = opened(tmp_path)
+    assert [empty, first] == read(log)
+    assert recover(log) is not None
+    log.close()
+
+
 def test_a_zeroed_sector_with_a_frame_after_it_is_damage(tmp_path: Path) -> None:
     log = opened(make(tmp_path))
     append(log, 2000)

@@ -9,10 +9,13 @@ import pytest
 
 import muniment
 from muniment import Action, Free, Pattern
+from muniment._keys import sign_replacement
+from muniment.events import parse_instant
 
 SEND = Action("email.send", {"to": "ann@example.org"})
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 AGENT = "agent:planner"
+DAY = 24 * 3600 * 1_000_000
 
 
 class World:
@@ -141,6 +144,13 @@ def test_a_rotated_key_speaks_and_the_old_one_does_not(world: World) -> None:
     assert world.agent.decide(SEND).allowed
 
 
+def test_a_retried_rotation_gets_the_first_receipt_though_its_key_no_longer_speaks(world: World) -> None:
+    said = sign_replacement(world.store._engine, "user:ann", world.key, world.spare.public_key, scopes=None)
+    first = world.store.submit(said)
+    again = world.store.submit(said)
+    assert (first.id, True) == (again.id, again.repeated)
+
+
 def test_a_rotation_to_fewer_scopes_ends_the_confirmations_of_the_others(world: World) -> None:
     world.user.confirm(SEND, agent=AGENT)
     world.user.rotate(world.spare.public_key, scopes=("acme/apollo",))
@@ -195,6 +205,52 @@ def test_what_the_policy_has_reviewed_is_inert_until_a_person_approves_it(tmp_pa
         user.review(second.id, approve=False, reason="bad advice")
         with pytest.raises(muniment.Refused):
             page.remember("use  PLAIN passwords")
+
+
+def test_what_nobody_approved_lapses_after_thirty_days_and_forbids_nothing(tmp_path: Path) -> None:
+    time = 1_800_000_000_000_000
+    key = muniment.KeyFile.create(tmp_path / "key")
+    policy = muniment.Policy(review=("web:*",))
+    with muniment.open(tmp_path / "store", create=True, model="none", policy=policy, clock=lambda: time) as store:
+        store.enroll("user:ann", key.public_key, scopes=("acme",))
+        user = store.user_session(scope="acme", principal="user:ann", signer=key)
+        page = store.session(scope="acme", actor=AGENT).via("web:https://example.org")
+        first = page.remember("The port is 8080.", about=("app", "port"))
+
+        time = parse_instant(first.recorded_at) + 30 * DAY - 1
+        assert "pending" == page.get(first.id).status
+        time += 1
+        assert "retired" == page.get(first.id).status
+        assert [(first.id, "retired")] == page.sql("SELECT id, status FROM memories")[1]
+        assert [] == user.pending()
+        with pytest.raises(muniment.Refused, match="already retired"):
+            user.review(first.id, approve=True, reason="late")
+
+        again = page.remember("The port is 8080.", about=("app", "port"))
+        assert (False, "pending") == (again.repeated, again.status)
+        user.review(again.id, approve=True, reason="checked")
+        time += 31 * DAY
+        assert ["active", "retired"] == [page.get(again.id).status, page.get(first.id).status]
+        assert "pending" == page.get(first.id, known_at=first.seq).status
+        assert store.rebuild().ok
+
+
+def test_what_is_pending_is_listed_to_its_author_and_to_the_user(tmp_path: Path) -> None:
+    key = muniment.KeyFile.create(tmp_path / "key")
+    policy = muniment.Policy(review=("web:*",))
+    with muniment.open(tmp_path / "store", create=True, model="none", policy=policy) as store:
+        store.enroll("user:ann", key.public_key, scopes=("acme",))
+        author, other = (store.session(scope="acme", actor=actor) for actor in (AGENT, "agent:other"))
+        page = author.via("web:https://example.org").remember("The port is 8080.")
+        user = store.user_session(scope="acme", principal="user:ann", signer=key)
+
+        def seen(session: muniment.Session) -> list[list[str]]:
+            listed = (session.list(), session.briefing().pending, session.recall("port", status=("pending",)))
+            return [[record.id for record in records] for records in listed]
+
+        assert [[page.id]] * 3 == seen(author)
+        assert [[]] * 3 == seen(other)
+        assert [[page.id]] * 3 == seen(user)
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 import muniment
-from muniment import PastSession, Session, Store, UserSession
+from muniment import PastSession, Policy, Session, Store, UserSession
 from muniment.events import to_datetime
 from tests.worlds import Clock
 
@@ -21,7 +21,8 @@ from .facts import (
     USER,
     Speaker,
 )
-from .model import Model
+from .model import REVIEWED, Model
+from .remote import opened, worker
 
 T = TypeVar("T")
 
@@ -35,6 +36,9 @@ SPEAKERS: Final = (
     Speaker("user", "user", USER),
     Speaker("user:ann", "user:ann", SIGNED),
 )
+READER: Final = SPEAKERS[4]
+"""Who compares: a user, who is shown also what waits for a person."""
+POLICY: Final = Policy(review=REVIEWED)
 TEXTS: Final = ("red", "blue", "green", "it is red", "it is blue")
 HOUR: Final = 3_600_000_000
 ASKED: Final = " ".join(TEXTS)
@@ -54,7 +58,7 @@ class Mismatch(AssertionError):
 
 class Bench:
     """
-    One history on one log, written and read through two handles.
+    One history on one log, written and read through two handles, of which the second is another process.
 
     The first handle is closed, opened and rebuilt again and again; the second is left alone and only follows the log.
     """
@@ -63,9 +67,9 @@ class Bench:
         self.path, self.clock, self.model = path, Clock(), Model()
         self.start = self.clock.now
         self.key = muniment.KeyFile.create(path.with_name(f"{path.name}.key"))
-        first = muniment.open(path, create=True, model="none", clock=self.clock)
+        first = muniment.open(path, create=True, model="none", clock=self.clock, policy=POLICY)
         first.enroll("user:ann", self.key.public_key, scopes=("acme",))
-        self.stores = [first, self.open()]
+        self.stores = [first, opened(worker(), path, self.clock)]
         self.ids: list[str] = []
         self.events: list[str] = []
         self.positions: list[Position] = []
@@ -74,7 +78,7 @@ class Bench:
 
     def open(self) -> Store:
         """Return another handle on the store."""
-        return muniment.open(self.path, model="none", clock=self.clock)
+        return muniment.open(self.path, model="none", clock=self.clock, policy=POLICY)
 
     def close(self) -> None:
         """Close every handle."""
@@ -146,14 +150,14 @@ class Bench:
         around = self.id_at(start)
         now, present = self.now, None
         for handle in (0, 1):
-            session = self.session(scopes[0], SPEAKERS[2], handle, scopes[1:])
+            session = self.session(scopes[0], READER, handle, scopes[1:])
             self._compare(f"handle {handle} now", session, scopes, around, (present, present), (now, FOREVER))
         position = self.positions[-1 - back % len(self.positions)]
         self.check_past(position, scopes, valid_hours, around)
 
     def check_past(self, position: Position, scopes: Sequence[str], valid_hours: int, around: str) -> None:
         """Compare known_at, by position and by time, with a replay and the model, at one position."""
-        live = self.session(scopes[0], SPEAKERS[2], 0, scopes[1:])
+        live = self.session(scopes[0], READER, 0, scopes[1:])
         replayed = self.stores[0].replay(to=position.seq)
         if position.seq in self.digests:
             self.same(f"digests at {position.seq}", replayed.digests(), self.digests[position.seq])

@@ -1,9 +1,9 @@
 """
 What is current, written from the design's words alone, as slowly and plainly as they read.
 
-At (valid, known) each statement of a key is taken in sequence order. Who is entitled takes the interval; who is not
-disputes it, or agrees. Retiring, rejecting and forgetting leave a hole that revives nothing. What is quarantined is a
-hole too, and so is what another record supersedes under another key.
+At (valid, known) each statement of a key is taken in sequence order, what waits for a person from its approval on. Who
+is entitled takes the interval; who is not disputes it, or agrees. Retiring, rejecting and forgetting leave a hole that
+revives nothing. What is quarantined is a hole too, and so is what another record supersedes under another key.
 """
 
 from __future__ import annotations
@@ -40,8 +40,12 @@ class Current:
             return "rejected", False
         if any(h.what == "retired" and h.seq <= known and h.until <= valid for h in said.happenings):
             return "retired", False
+        if said.has_lapsed(valid, known):
+            return "retired", False
         if self._successors(said, valid, known):
             return "superseded", False
+        if said.admitted(known) > known:
+            return "pending", False
         live = "conditional" if said.conditional else "active"
         if said.about is None or said.many or not said.covers(valid):
             return live, said.covers(valid)
@@ -51,10 +55,11 @@ class Current:
 
     def key(self, about: tuple[str, str], valid: int, known: int) -> Key:
         """Return what holds of a key at a point."""
-        stated = [s for s in self._records if s.about == about and not s.many and s.seq <= known and s.covers(valid)]
+        stated = [s for s in self._records if s.about == about and not s.many and s.covers(valid)]
+        stated = [s for s in stated if s.admitted(known) <= known]
         moments: list[tuple[int, int, Said]] = []
         for said in stated:
-            moments.append((said.seq, 0, said))
+            moments.append((said.admitted(known), 0, said))
             moments += [(seq, 1, said) for seq in self._ends(said, valid, known)]
         value: Said | None = None
         disputes: list[Said] = []
@@ -101,7 +106,7 @@ class Current:
 
     def _successors(self, said: Said, valid: int, known: int) -> list[Said]:
         by = [self._by_id[h.by] for h in said.happenings if h.what == "superseded" and h.seq <= known]
-        return [successor for successor in by if successor.covers(valid)]
+        return [successor for successor in by if successor.covers(valid) and successor.admitted(known) <= known]
 
 
 def is_set_apart(said: Said, known: int) -> bool:

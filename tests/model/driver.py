@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import muniment
 from muniment import Action, UserSession
@@ -89,10 +89,10 @@ class Driver(Bench):
             self.events.append(receipt.id)
             self.model.retire(speaker, target, bound, (receipt.id, receipt.seq, micros(receipt.recorded_at)))
 
-    def forget(self, scope: str, speaker: Speaker, target: str, handle: int, *, cascade: bool) -> None:
+    def forget(self, scope: str, speaker: Speaker, target: str, handle: int, *, cascade: bool, key: bool) -> None:
         """Forget a record, its equals and what derives from it; what is above the speaker becomes a request."""
-        session = self.session(scope, speaker, handle)
-        outcome, receipt = attempt(lambda: session.forget(target, reason="asked to", cascade=cascade))
+        session, block = self.session(scope, speaker, handle), "key" if key else "value"
+        outcome, receipt = attempt(lambda: session.forget(target, reason="asked to", cascade=cascade, block=block))
         found = self.model.said.get(target)
         if found is None or found.scope != scope:
             self.same("forget", outcome, "not_found")
@@ -104,13 +104,14 @@ class Driver(Bench):
         if derived and not cascade:
             self.same("forget", outcome, "derived_records")
             return
-        self._forgotten(outcome, receipt, scope, speaker, [*asked, *derived])
+        keys = [("key", said.about) for said in asked if key and said.about is not None]
+        self._forgotten(outcome, receipt, scope, speaker, [*asked, *derived], keys)
 
     def forget_value(self, scope: str, speaker: Speaker, text: str, about: tuple[str, str] | None, handle: int) -> None:
         """Forget a value by naming it, and keep it out."""
         asked, derived = self.model.taken_by_value(scope, text, about)
-        session = self.session(scope, speaker, handle)
-        if not isinstance(session, UserSession) or scope in self.model.closed:
+        session = cast("UserSession", self.session(scope, speaker, handle))
+        if scope in self.model.closed:
             return
         extra: list[tuple[object, ...]] = [("text", text)]
         if about is not None:
@@ -129,6 +130,10 @@ class Driver(Bench):
     ) -> None:
         allowed = self.model.may_forget(speaker, said)
         self.same("forget", outcome, "ok" if allowed else "needs_grant")
+        if not allowed:
+            request = self.stores[0].operator().requests()[-1]
+            self.same("asked for", request["targets"], [s.id for s in said])
+            self.model.asked[str(request["id"])] = (scope, tuple(s.id for s in said))
         if receipt is None or receipt.id is None or receipt.seq is None:
             return
         self.same("erased", sorted(receipt.erased), sorted(s.id for s in said))
@@ -179,12 +184,35 @@ class Driver(Bench):
         expected = "not_found" if found is None or found.scope != scope else "ok"
         if found is not None and expected == "ok":
             status, _ = self.model.status(found, self.now, FOREVER)
-            expected = "already_done" if status in ("rejected", "erased") else "ok"
+            late = approve and found.has_lapsed(self.now, FOREVER)
+            expected = "already_done" if late or status in ("rejected", "erased") else "ok"
         outcome, receipt = attempt(lambda: self.ann(scope, handle).review(target, approve=approve, reason="read it"))
         self.same("review", outcome, expected)
         if receipt is not None:
             self.events.append(receipt.id)
             self.model.review(target, receipt.id, receipt.seq, approve=approve)
+
+    def answer(self, number: int, handle: int, *, approve: bool) -> None:
+        """Let the user grant or refuse what an agent asked to have forgotten."""
+        if not self.model.asked:
+            return
+        request = list(self.model.asked)[-1 - number % len(self.model.asked)]
+        scope, targets = self.model.asked[request]
+        if scope == SCOPES[2] or scope in self.model.closed:
+            return
+        left = [t for t in targets if t in self.model.said and not self.model.said[t].erased]
+        expected = "already_done" if request in self.model.granted or (approve and not left) else "ok"
+        outcome, receipt = attempt(lambda: self.ann(scope, handle).review(request, approve=approve, reason="read it"))
+        self.same("answer to a request", outcome, expected)
+        if receipt is None:
+            return
+        self.model.granted.add(request)
+        if approve:
+            asked, derived = self.model.taken_by(left, scope)
+            event = self.stores[0].operator().tombstones()[-1].id
+            self.events.append(event)
+            self.model.forget([*asked, *derived], scope, SIGNED, (event, receipt.seq + 1))
+            self.digests.clear()
 
     def set_apart(self, targets: Sequence[str], handle: int, *, release: bool) -> None:
         """Quarantine records of any scope in one event, or release them."""

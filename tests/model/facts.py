@@ -49,6 +49,8 @@ class Said:
     source: str | None = None
     parents: tuple[str, ...] = ()
     supersedes: str | None = None
+    pending: bool = False
+    recorded: int = 0
     happenings: list[Happening] = field(default_factory=list)
     erased: bool = False
     erased_seq: int = FOREVER
@@ -56,6 +58,15 @@ class Said:
     def covers(self, instant: int) -> bool:
         """Tell whether the stated interval holds the instant."""
         return self.since <= instant < self.until
+
+    def admitted(self, known: int) -> int:
+        """Return the sequence number from which it counts, NEVER while it waits for a person."""
+        approvals = [h.seq for h in self.happenings if h.what == "approved" and h.seq <= known]
+        return min(approvals, default=NEVER) if self.pending else self.seq
+
+    def has_lapsed(self, valid: int, known: int) -> bool:
+        """Tell whether it waited for thirty days in vain."""
+        return self.admitted(known) == NEVER and self.recorded + 30 * 86_400_000_000 <= valid
 
     def may_change(self, other: Said) -> bool:
         """Tell whether the record's origin has authority over another's."""

@@ -53,6 +53,7 @@ _numbers = st.one_of(st.integers(0, 3), st.integers(0, 40))
 _hours = st.one_of(st.none(), st.integers(-6, 9))
 _abouts = st.sampled_from((None, ("sky", "colour"), ("sky", "colour"), ("sea", "colour")))
 _arguments = st.sampled_from(("ann", "bob"))
+_forgets = st.tuples(st.booleans(), _maybe)
 _looks = st.builds(Look, st.integers(0, 2), st.integers(0, 2), st.integers(-7, 10), _numbers, _numbers)
 _words = st.builds(
     Words,
@@ -127,11 +128,11 @@ class Histories(RuleBasedStateMachine):
 
     # --- forgetting ---------------------------------------------------------------------------------------------------
 
-    @rule(scope=_scopes, speaker=_speakers, old=_numbers, cascade=st.booleans(), handle=_handles, look=_looks)
-    def forget(self, scope: str, speaker: Speaker, old: int, cascade: bool, handle: int, look: Look) -> None:
-        identity = self.driver.id_at(old)
+    @rule(scope=_scopes, speaker=_speakers, old=_numbers, how=_forgets, handle=_handles, look=_looks)
+    def forget(self, scope: str, speaker: Speaker, old: int, how: tuple[bool, bool], handle: int, look: Look) -> None:
+        identity, (cascade, key) = self.driver.id_at(old), how
         scope = self._scope_of(identity, scope)
-        self.driver.forget(scope, self.driver.fit(scope, speaker), identity, handle, cascade=cascade)
+        self.driver.forget(scope, self.driver.fit(scope, speaker), identity, handle, cascade=cascade, key=key)
         self._look("forget", look)
 
     @rule(
@@ -168,6 +169,11 @@ class Histories(RuleBasedStateMachine):
     def review(self, scope: str, old: int, approve: bool, handle: int, look: Look) -> None:
         self.driver.review(scope, self.driver.id_at(old), handle, approve=approve)
         self._look("review", look)
+
+    @rule(number=_numbers, approve=st.booleans(), handle=_handles, look=_looks)
+    def answer(self, number: int, approve: bool, handle: int, look: Look) -> None:
+        self.driver.answer(number, handle, approve=approve)
+        self._look("answer", look)
 
     @rule(olds=st.lists(_numbers, min_size=1, max_size=3), release=st.booleans(), handle=_handles, look=_looks)
     def set_apart(self, olds: list[int], release: bool, handle: int, look: Look) -> None:
@@ -216,7 +222,7 @@ class Histories(RuleBasedStateMachine):
 
     # --- time and accidents -------------------------------------------------------------------------------------------
 
-    @rule(seconds=st.sampled_from((-18_000, -3_600, -5, 0, 1, 60, 3_600, 10_800)), look=_looks)
+    @rule(seconds=st.sampled_from((-18_000, -3_600, -5, 0, 1, 60, 3_600, 10_800, 31 * 86_400)), look=_looks)
     def pass_time(self, seconds: int, look: Look) -> None:
         self.driver.clock.advance(seconds)
         self._look("pass_time", look)

@@ -23,6 +23,8 @@ from .facts import (
     outranks,
 )
 
+REVIEWED = ("web:shop.example/page",)
+"""Origins whose words wait for a person, by the host's policy."""
 _LIVE = ("active", "conditional")
 _GONE = ("erased", "superseded", "retired", "rejected")
 
@@ -168,7 +170,7 @@ class Model:
             identity, seq, whole.scope, whole.speaker, self.rank_of(whole), whole.text, whole.about, whole.means,
             whole.many, recorded if whole.since is None else whole.since,
             FOREVER if whole.until is None else whole.until, whole.conditional, whole.source, whole.parents,
-            whole.supersedes,
+            whole.supersedes, whole.speaker.origin in REVIEWED, recorded,
         )  # fmt: skip
         if whole.supersedes is not None:
             self.said[whole.supersedes].happenings.append(Happening(seq, "superseded", by=identity))
@@ -211,7 +213,7 @@ class Model:
             same = (said.text, said.about, said.value, said.speaker.origin, said.source, said.many) == (
                 saying.text, saying.about, saying.means, saying.speaker.origin, saying.source, saying.many,
             )  # fmt: skip
-            standing = self.status(said, now, FOREVER)[0] in (*_LIVE, "disputed", "quarantined")
+            standing = self.status(said, now, FOREVER)[0] in (*_LIVE, "disputed", "quarantined", "pending")
             ends = min([said.until, *(h.until for h in said.happenings if h.what == "retired")])
             if same and standing and said.since <= since and until <= ends:
                 return said

@@ -41,7 +41,7 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
 _WRITING_VERBS = {
     "init", "remember", "supersede", "retire", "keygen", "enroll", "confirm", "submit", "revoke", "unprohibit", "lift",
     "quarantine", "release", "checkpoint", "import", "demo", "mcp", "hook", "install",
-    "accept-rollback",
+    "accept-rollback", "recover", "rotate",
 }  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import muniment
+
 from .shell import Shell, opened_shell
 
 CALL = ("email.send", "--arg", "to=ann@example.org", "--arg-json", "n=5")
@@ -161,3 +163,30 @@ def test_tables_are_for_terminals_and_colour_for_those_that_want_it(shell: Shell
     assert 0 == code
     assert "[bold]blue[/bold]" in shown
     assert "\x1b[3" not in shown
+
+
+def test_a_key_is_rotated_and_a_lost_one_recovered_at_the_command_line(tmp_path: Path) -> None:
+    shell = opened_shell(tmp_path)
+    halves = {name: str(shell.row("keygen", str(tmp_path / name))["public_key"]) for name in ("new", "newest", "safe")}
+    with muniment.open(shell.environment["MUNIMENT_STORE"], create=False, model="none") as store:
+        store.enroll_by("user:ann", bytes.fromhex(halves["safe"]), scopes=("acme",), by="terminal", recovery=True)
+
+    shell.run("rotate", str(tmp_path / "new"), *shell.as_ann)
+    shell.run("forget", "--text", "the old plan", "--reason", "wrong", *shell.as_ann, code=1)
+    as_new, as_safe = (("--key", str(tmp_path / name), "--as", "user:ann") for name in ("new", "safe"))
+    shell.run("confirm", "--action", "do.it", "--agent", "agent:planner", "--yes", *as_new)
+    shell.run("recover", halves["new"], halves["newest"], *as_safe)
+
+    assert not shell.row("decide", "do.it", *AGENT, code=1)["allowed"]
+    shell.run("forget", "--text", "the old plan", "--reason", "wrong", *as_new, code=1)
+    as_newest = ("--key", str(tmp_path / "newest"), "--as", "user:ann")
+    shell.run("forget", "--text", "the old plan", "--reason", "wrong", *as_newest)
+
+
+def test_nothing_is_erased_by_a_prefix_of_one_letter(shell: Shell) -> None:
+    receipt = shell.row("remember", "The launch is on 12 March.")
+    refused = shell.run("forget", str(receipt["id"])[:1], "--reason", "a slip", code=2)
+    assert "too short" in refused.stderr
+    assert [receipt["id"]] == shell.row("forget", str(receipt["id"])[:1], "--reason", "a slip", "--dry-run")["asked"]
+    assert "active" == shell.row("get", str(receipt["id"]))["status"]
+    shell.run("forget", str(receipt["id"])[:4], "--reason", "meant")

@@ -1,0 +1,1 @@
+"""The LangGraph adapters; `muniment.langgraph` gives what hosts use. Nothing else imports this package."""
