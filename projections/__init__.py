@@ -1,6 +1,6 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
-from . import _recall, _register, _tombstones, _tree
+from ._anew import VectorsAnew
 from ._beliefs import LIVE, Belief, Beliefs, Standing, is_listed
 from ._bundle import Projections, spans, without_collection
 from ._contradictions import PROPOSED_FROM, judge
@@ -11,11 +11,12 @@ from ._graph_rows import Row, Scopes
 from ._lookups import ById
 from ._pair_model import PairModel, load_pair_model
 from ._ranking import Fused, Rankable, question_of, rank
-from ._recall import Mask, Partition, Recall, location
+from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest, location
 from ._register import Register
 from ._resolve import has_lapsed
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
+from ._snapshots import PROJECTION_VERSIONS, Made, Snapshots, fingerprints
 from ._state import (
     FAR_FUTURE,
     LATEST,
@@ -39,9 +40,7 @@ from ._state import (
 from ._tokens import ANALYZER_ID
 from ._tombstones import Tombstone, Tombstones, from_ledger
 from ._tree import Tree
-
-PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION, _tree.VERSION)
-"""Raised, each, whenever the same log would give another projection."""
+from ._vector_file import remove_unfinished_vectors
 
 __all__ = [
     "ANALYZER_ID",
@@ -70,8 +69,10 @@ __all__ = [
     "Fused",
     "Graph",
     "Link",
+    "Made",
     "Mask",
     "Memory",
+    "NothingSaved",
     "PairModel",
     "Partition",
     "Place",
@@ -88,10 +89,14 @@ __all__ = [
     "Scopes",
     "SealedSections",
     "Sections",
+    "Snapshots",
     "Standing",
     "Tombstone",
     "Tombstones",
     "Tree",
+    "VectorsAnew",
+    "WordsDigest",
+    "fingerprints",
     "from_ledger",
     "has_lapsed",
     "indexed_text",
@@ -104,6 +109,7 @@ __all__ = [
     "packaged_embedder",
     "question_of",
     "rank",
+    "remove_unfinished_vectors",
     "spans",
     "without_collection",
     "write_sections",
