@@ -17,6 +17,7 @@ from muniment.events import (
     Linked,
     Moment,
     NotFound,
+    Proposed,
     Quarantined,
     Rank,
     RankTooLow,
@@ -90,11 +91,27 @@ class Deeds:
         """Return the event that links one of the scope's memories to another that the handle can see."""
         self._admission.own(start, handle)
         self._admission.visible(end, handle)
+        return self.link_new(handle, start, end, link, at)
+
+    def link_new(self, handle: Handle, start: Id, end: Id, link: str, at: Moment) -> Draft:
+        """Return the event that links a memory of the same batch to one that the caller has looked up."""
         envelope = Linked(
             scope=handle.scope, actor=handle.actor, origin=handle.origin, rank=handle.rank, principal=handle.principal,
             start=start, end=end, link=link, valid_from=at.recorded_at,
         )  # fmt: skip
         return Draft(id=new_id(at.recorded_at), envelope=envelope)
+
+    def propose(
+        self, handle: Handle, start: Id, end: Memory, link: str, at: Moment, *, score: float, reason: str
+    ) -> Draft:
+        """Return the event that proposes a link from a memory that is being written to one of the same scope."""
+        self._admission.own(end.id, handle)
+        envelope = Proposed(
+            scope=handle.scope, actor=handle.actor, origin=handle.origin, rank=handle.rank, principal=handle.principal,
+            start=start, end=end.id, link=link, score=score,
+        )  # fmt: skip
+        # Under the key of what it is about: the new memory's own key is not made yet.
+        return words_draft(envelope, at, reason, slot=words_slot(end))
 
     def unlink(self, handle: Handle, start: Id, end: Id, link: str, at: Moment) -> Draft:
         """Return the event that ends a link; it needs rank over the memory that it starts from."""

@@ -26,11 +26,12 @@ from muniment.gate import (
     MemoryRequest,
     check_command_id,
 )
-from muniment.projections import LATEST, Command
+from muniment.projections import LATEST, Command, PairModel
 
-from ._answers import BatchReceipt, Receipt, Refusal
+from ._answers import BatchReceipt, Receipt, Refusal, Revision
 from ._engine import Engine
 from ._reading import Reading, Reads, expand_reads
+from ._revising import Revising, find_contradicted
 
 Planned = Callable[[Moment], Draft]
 
@@ -172,6 +173,26 @@ class Writing(Reading):
                 status=beliefs.standing(memory, valid_at=now, known=LATEST).status.value,
                 repeated=isinstance(outcome, Existing),
             )
+
+    def _revise(
+        self, content: str, fields: MemoryFields, act: str, least: float | None, model: PairModel | None
+    ) -> Revision:
+        engine = self._engine
+        try:
+            request = self._request(self._handle(), content, fields)
+        except Refused as error:
+            self._count_refusal("remember", error)
+            raise
+        found, notes = find_contradicted(engine, request, model, least)
+        revising = Revising(engine, request, found, act)
+        engine.append(revising.plan)
+        if revising.refused is not None:
+            raise revising.refused
+        if revising.outcome is None:
+            raise AssertionError("a revision was not planned")
+        with engine.mutex:
+            [receipt] = self._receipts_of([revising.outcome], engine.now())
+        return Revision(receipt=receipt, contradicts=tuple(revising.contradicts), notes=tuple(notes))
 
     def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
         check_command_id(command_id)

@@ -3,12 +3,14 @@
 from ._anew import VectorsAnew
 from ._beliefs import LIVE, Belief, Beliefs, Standing, is_listed
 from ._bundle import Projections, spans, without_collection
+from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
-from ._ranking import Fused, Rankable, question_of, rank, strength_of
+from ._pair_model import PairModel, load_pair_model
+from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
 from ._resolve import has_lapsed
@@ -30,6 +32,7 @@ from ._state import (
     Link,
     Memory,
     Prohibition,
+    Proposal,
     Request,
     may_change,
 )
@@ -45,6 +48,7 @@ __all__ = [
     "LIVE",
     "PENDING_TERM",
     "PROJECTION_VERSIONS",
+    "PROPOSED_FROM",
     "Belief",
     "Beliefs",
     "Buffer",
@@ -68,10 +72,12 @@ __all__ = [
     "Mask",
     "Memory",
     "NothingSaved",
+    "PairModel",
     "Partition",
     "PlainSections",
     "Prohibition",
     "Projections",
+    "Proposal",
     "Rankable",
     "Recall",
     "Register",
@@ -93,14 +99,15 @@ __all__ = [
     "has_lapsed",
     "indexed_text",
     "is_listed",
+    "judge",
     "load_embedder",
+    "load_pair_model",
     "may_change",
     "packaged_embedder",
     "question_of",
     "rank",
     "remove_unfinished_vectors",
     "spans",
-    "strength_of",
     "without_collection",
     "write_sections",
 ]

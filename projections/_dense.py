@@ -74,6 +74,15 @@ class Dense:
 
         The caller does not hold the mutex.
         """
+        embedder = self._ready(scopes)
+        return None if embedder is None else embedder.embed_query(query)
+
+    def text_vector(self, text: str, scopes: Sequence[str]) -> NDArray[np.float32] | None:
+        """Return the vector that a memory of this text would have, or None as `query_vector` does."""
+        embedder = self._ready(scopes)
+        return None if embedder is None else rounded(embedder.embed([text]))[0]
+
+    def _ready(self, scopes: Sequence[str]) -> Embedder | None:
         if self.loading:
             return None
         embedder = self._loaded()
@@ -85,7 +94,7 @@ class Dense:
             self._embed_beside()
             return None
         self._embed(embedder, missing, None)
-        return embedder.embed_query(query)
+        return embedder
 
     @property
     def loading(self) -> bool:

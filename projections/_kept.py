@@ -37,6 +37,7 @@ from ._state import (
     Enrolment,
     Memory,
     Prohibition,
+    Proposal,
     Request,
 )
 from ._tables import Scopes, Table, key_of
@@ -51,7 +52,7 @@ class _Small(msgspec.Struct, array_like=True):
     prohibitions: list[Prohibition]
     enrolments: list[Enrolment]
     requests: list[Request]
-    proposals: list[tuple[int, bytes, bytes, str, float]]
+    proposals: list[Proposal]
     scopes: list[tuple[str, int]]
     closed: list[tuple[str, int, int, bytes]]
     lifted_scopes: list[tuple[str, int]]
@@ -88,7 +89,7 @@ class Kept:
         self.prohibitions: dict[bytes, Prohibition] = {}
         self.enrolments: list[Enrolment] = []
         self.requests: dict[bytes, Request] = {}
-        self.proposals: list[tuple[int, bytes, bytes, str, float]] = []
+        self.proposals: list[Proposal] = []
         self.scopes: dict[str, int] = {}
         self.closed: dict[str, tuple[int, int, bytes]] = {}
         self.lifted_scopes: dict[str, int] = {}

@@ -23,7 +23,7 @@ from ._segments import SEGMENT_BITS, Fragment, Fragments, ReadBody, ScopeWords
 from ._state import Memory
 from ._vectors import VectorIndex
 
-VERSION: Final = 3
+VERSION: Final = 4
 Mask = NDArray[np.bool_]
 
 

@@ -56,10 +56,11 @@ from ._state import (
     Link,
     Memory,
     Prohibition,
+    Proposal,
     Request,
 )
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Raised whenever the same log would give another register."""
 ROLLED_BACK: Final = "forgotten before an older log was put back"
 
@@ -181,6 +182,7 @@ class Register(Kept):
         for table in (self.confirmations, self.prohibitions, self.requests):
             for identity in [i for i, record in table.items() if record.scope == scope]:
                 del table[identity]
+        self.proposals = [proposal for proposal in self.proposals if proposal.scope != scope]
         self.scopes.pop(scope, None)
         self.closed[scope] = (event.seq, event.recorded_at, event.header.id)
 
@@ -296,7 +298,20 @@ class Register(Kept):
                 confirmation.spent.append((event.seq, event.header.id))
 
     def _proposed(self, event: Event, envelope: Proposed) -> None:
-        self.proposals.append((event.seq, envelope.start, envelope.end, envelope.link, envelope.score))
+        self.proposals.append(
+            Proposal(
+                id=event.header.id,
+                seq=event.seq,
+                recorded_at=event.recorded_at,
+                scope=envelope.scope,
+                actor=envelope.principal or envelope.actor,
+                start=envelope.start,
+                end=envelope.end,
+                link=envelope.link,
+                score=envelope.score,
+                place=event.where,
+            )
+        )
 
     def _requested(self, event: Event, envelope: Requested) -> None:
         self.requests[event.header.id] = Request(

@@ -199,6 +199,21 @@ class Enrolment(msgspec.Struct, array_like=True):
     recovery: bool = False
 
 
+class Proposal(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A relation between two memories that was noticed; why is in its event's body."""
+
+    id: bytes
+    seq: int
+    recorded_at: int
+    scope: str
+    actor: str
+    start: bytes
+    end: bytes
+    link: str
+    score: float
+    place: Location
+
+
 class Request(msgspec.Struct, array_like=True):
     """A deed above its asker's rank, waiting for a person."""
 
