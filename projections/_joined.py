@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -32,6 +32,7 @@ class JoinedWords:
         self.rows = self._firsts[-1]
         self._all_lengths: NDArray[np.int32] | None = None
         self._totals: WordStats | None = None
+        self._vocabulary: _Vocabulary | None = None
         self._kept: dict[str, Lists] = {}
         self._size = 0
 
@@ -76,11 +77,11 @@ class JoinedWords:
     def _gathered(self, term: str) -> Lists:
         rows: list[NDArray[np.int32]] = []
         counts: list[Numbers] = []
-        for part, first in zip(self._parts, self._firsts, strict=False):
-            here, often = part.postings(term, part.rows)
-            if len(here):
-                rows.append(here.astype(np.int32) + np.int32(first))
-                counts.append(often)
+        if self._vocabulary is None:
+            self._vocabulary = _Vocabulary(self._parts)
+        for number, here, often in self._vocabulary.lists_of(term):
+            rows.append(here.astype(np.int32) + np.int32(self._firsts[number]))
+            counts.append(often)
         if not rows:
             return _NOTHING
         return np.concatenate(rows), np.concatenate(counts).astype(np.int32)
@@ -98,6 +99,44 @@ class JoinedWords:
                 break
             total = total.plus(part.statistics((), upto - first))
         return total
+
+
+class _Vocabulary:
+    """The terms of all pieces, searched in all of them at once; they are kept apart by their first eight bytes."""
+
+    def __init__(self, parts: Sequence[WordIndex | PackedWords]) -> None:
+        self._packed = [(number, part) for number, part in enumerate(parts) if isinstance(part, PackedWords)]
+        self._others = [(number, part) for number, part in enumerate(parts) if isinstance(part, WordIndex)]
+        prefixes = [part.prefixes() for _, part in self._packed]
+        self._prefixes = np.concatenate([*prefixes, np.zeros(1, np.uint64)])
+        ends = np.cumsum([len(each) for each in prefixes], dtype=np.int64)
+        self._bounds = np.append(0, ends)
+
+    def lists_of(self, term: str) -> Iterator[tuple[int, NDArray[np.int32] | Numbers, NDArray[np.int32] | Numbers]]:
+        """Yield (number of the piece, rows, counts) of each piece that has the term."""
+        sought = term.encode()
+        wanted = np.uint64(int.from_bytes(sought[:8].ljust(8, b"\0"), "big"))
+        low, high = self._bounds[:-1].copy(), self._bounds[1:].copy()
+        ends = self._bounds[1:]
+        while (open_ := low < high).any():
+            middle = (low + high) >> 1
+            before = self._prefixes[middle] < wanted
+            low = np.where(open_ & before, middle + 1, low)
+            high = np.where(open_ & ~before, middle, high)
+        there = np.flatnonzero((low < ends) & (self._prefixes[low] == wanted))
+        found = list(self._others_of(term))
+        for number in there.tolist():
+            place, part = self._packed[number]
+            rows, counts = part.postings_from(int(low[number] - self._bounds[number]), sought)
+            if len(rows):
+                found.append((place, rows, counts))
+        yield from sorted(found, key=lambda each: each[0])
+
+    def _others_of(self, term: str) -> Iterator[tuple[int, NDArray[np.int32] | Numbers, NDArray[np.int32] | Numbers]]:
+        for number, part in self._others:
+            rows, counts = part.postings(term, part.rows)
+            if len(rows):
+                yield number, rows, counts
 
 
 _NOTHING: Final[Lists] = (np.zeros(0, np.int32), np.zeros(0, np.int32))

@@ -28,6 +28,7 @@ LAYOUT = 2
 _DIGEST_CONTEXT = "muniment 2026 word index digest"
 _ADDED_AT_ONCE = 4096
 _NEWLINE = 10
+_PREFIX_BYTES = 8
 _NOTHING = (np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
@@ -270,8 +271,33 @@ class PackedWords:
     def postings(self, term: str, upto: int) -> tuple[Numbers, Numbers]:
         """Return the rows below `upto` that hold a term, ascending, and how often each does."""
         at = self._find(term.encode())
-        if at is None:
-            return self._rows[:0], self._counts[:0]
+        return (self._rows[:0], self._counts[:0]) if at is None else self._list(at, upto)
+
+    def prefixes(self) -> NDArray[np.uint64]:
+        """Return the first eight bytes of every term, zeros behind shorter ones, as numbers; they ascend."""
+        ends = self._term_ends.astype(np.int64)
+        starts = np.append(0, ends[:-1] + 1)[: len(ends)]
+        text = np.frombuffer(self._terms + bytes(_PREFIX_BYTES), np.uint8)
+        at = starts[:, None] + np.arange(_PREFIX_BYTES)
+        first = np.where(at < ends[:, None], text[at], np.uint8(0))
+        return np.ascontiguousarray(first).view(">u8")[:, 0].astype(np.uint64)
+
+    def postings_from(self, at: int, term: bytes) -> tuple[Numbers, Numbers]:
+        """Return the rows that hold a term, and how often, where the term is known not to stand before `at`."""
+        while at < len(self._term_ends):
+            here = self._term(at)
+            if here == term:
+                return self._list(at, self.rows)
+            if here > term:
+                break
+            at += 1
+        return self._rows[:0], self._counts[:0]
+
+    def _term(self, at: int) -> bytes:
+        start = int(self._term_ends[at - 1]) + 1 if at else 0
+        return self._terms[start : int(self._term_ends[at])]
+
+    def _list(self, at: int, upto: int) -> tuple[Numbers, Numbers]:
         start, end = int(self._ends[at - 1]) if at else 0, int(self._ends[at])
         rows = self._rows[start:end]
         if len(rows) and rows[-1] >= upto:
@@ -280,11 +306,10 @@ class PackedWords:
 
     def _find(self, term: bytes) -> int | None:
         # UTF-8 sorts as code points do, which is how the terms were sorted.
-        low, high, terms, ends = 0, len(self._term_ends), self._terms, self._term_ends
+        low, high = 0, len(self._term_ends)
         while low < high:
             middle = (low + high) // 2
-            start = int(ends[middle - 1]) + 1 if middle else 0
-            here = terms[start : int(ends[middle])]
+            here = self._term(middle)
             if here == term:
                 return middle
             if here < term:
