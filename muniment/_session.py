@@ -38,7 +38,8 @@ from muniment.projections import Command
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Refusal
 from ._deciding import decided_draft, decision_of, question_of, recorded_decision
-from ._erasing import dry_receipt, erasure_receipt
+from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
+from ._once import append_once
 from ._telemetry import traced
 from ._writing import Writing, refusal_of, with_command
 
@@ -270,9 +271,7 @@ class Session(Writing):
             key = engine.values.payload_key(_encode(payload))
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
-                engine.settle()
-                forgotten = engine.find_forget(repeat.id)
-                return erasure_receipt(engine.state, repeat.id, handle.scope, forgotten=forgotten, repeated=True)
+                return repeated_erasure(engine, repeat, handle.scope)
             filed: list[RankTooLow] = []
 
             def plan(at: Moment) -> list[Draft]:
@@ -289,10 +288,12 @@ class Session(Writing):
                     return [engine.deeds.request_erasure(handle, erasing, at, reason)]
                 return [with_command(draft, command_id, key)]
 
-            batch = engine.append(plan)
-            if batch is None:
+            done = append_once(engine, handle, command_id, key, plan)
+            if isinstance(done, Command):
+                return repeated_erasure(engine, done, handle.scope)
+            if done is None:
                 raise AssertionError("a forget wrote nothing")
-            event = batch.events[0]
+            event = done.events[0]
             if filed:
                 raise NeedsGrant(request=format_id(event.header.id)) from filed[0]
             forgotten = cast("Forgotten", event.envelope)
@@ -340,10 +341,12 @@ class Session(Writing):
                 said = engine.preparer.masked(action)
                 return [decided_draft(engine.guard.decide(now), handle, at, said, command_id, key)]
 
-            batch = engine.append(plan)
-            if batch is None:
+            done = append_once(engine, handle, command_id, key, plan)
+            if isinstance(done, Command):
+                return self._recorded(done)
+            if done is None:
                 raise AssertionError("a decision wrote nothing")
-            record = engine.state.register.decisions[batch.events[0].header.id]
+            record = engine.state.register.decisions[done.events[0].header.id]
             return recorded_decision(engine.state, record, question, engine.files.store_id)
 
     def _recorded(self, command: Command) -> Decision:

@@ -56,11 +56,12 @@ from muniment.gate import (
     format_signed,
     verify,
 )
-from muniment.projections import FAR_FUTURE, LATEST, has_lapsed
+from muniment.projections import FAR_FUTURE, LATEST, Command, has_lapsed
 
 from ._answers import Receipt
 from ._engine import Engine
 from ._keys import check_replacing
+from ._once import append_once
 from ._writing import command_receipt, event_receipt
 
 Parts = tuple[Envelope, Body]
@@ -92,8 +93,7 @@ class Submitter:
             command_id = f"nonce:{statement.nonce}"
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
-                engine.settle()  # it may have granted a forget, whose keys a full disk kept from going
-                return command_receipt(repeat)
+                return self._repeated(repeat)
             self._check_signer(statement, signed)
 
             def plan(at: Moment) -> list[Draft]:
@@ -101,10 +101,16 @@ class Submitter:
                 self._check_signer(statement, signed)
                 return self._drafts(statement, signed, handle, command_id, key, at)
 
-            batch = engine.append(plan)
-            if batch is None:
+            done = append_once(engine, handle, command_id, key, plan)
+            if isinstance(done, Command):
+                return self._repeated(done)
+            if done is None:
                 raise AssertionError("a statement wrote nothing")
-            return event_receipt(batch.events[0])
+            return event_receipt(done.events[0])
+
+    def _repeated(self, command: Command) -> Receipt:
+        self._engine.settle()  # it may have granted a forget, whose keys a full disk kept from going
+        return command_receipt(command)
 
     def _handle(self, statement: Statement) -> Handle:
         if statement.store != self._engine.files.store_id.hex():

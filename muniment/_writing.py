@@ -30,6 +30,7 @@ from muniment.projections import Command
 
 from ._answers import BatchReceipt, Receipt, Refusal
 from ._engine import Engine
+from ._once import append_once
 from ._reading import Reading, Reads, expand_reads
 
 Planned = Callable[[Moment], Draft]
@@ -180,12 +181,12 @@ class Writing(Reading):
                     counted = engine.admission.refusal(handle, verb, error, at)
                     return [] if counted is None else [counted]
 
-            batch = engine.append(plan)
+            done = append_once(engine, handle, command_id, key, plan)
             if raised:
                 raise raised[0]
-            if batch is None:
+            if done is None:
                 raise AssertionError("a deed wrote nothing")
-            return event_receipt(batch.events[0])
+            return command_receipt(done) if isinstance(done, Command) else event_receipt(done.events[0])
 
 
 def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Draft:
