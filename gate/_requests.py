@@ -267,6 +267,16 @@ def check_list(given: Sequence[str], what: str) -> Sequence[str]:
     return given
 
 
+def check_about(about: object) -> tuple[str, str]:
+    """Return (subject, attribute); raises BadArgument for what is no pair of texts in that order."""
+    if not isinstance(about, (tuple, list)) or len(cast("Sequence[object]", about)) != 2:
+        raise BadArgument(argument="about", detail="expected (subject, attribute)")
+    subject, attribute = cast("Sequence[str]", about)
+    check_text(subject, what="subject")
+    check_text(attribute, what="attribute")
+    return subject, attribute
+
+
 def check_command_id(command_id: object) -> str | None:
     """Return a command id; raises BadArgument when it is not a short printable text."""
     if command_id is None:
@@ -287,9 +297,7 @@ def _check_about(about: tuple[str, str] | None, value: Value, *, inherits: bool)
         if value is not None and not inherits:
             raise BadArgument(argument="value", detail="a value needs `about=(subject, attribute)`")
         return None, None
-    if isinstance(about, str) or len(about) != 2:
-        raise BadArgument(argument="about", detail="expected (subject, attribute)")
-    return about
+    return check_about(about)
 
 
 def _check_times(valid_from: Instant | None, valid_to: Instant | None) -> tuple[int | None, int | None]:

@@ -25,7 +25,7 @@ from muniment.events import (
     parse_scope,
     to_datetime,
 )
-from muniment.gate import OPERATOR, Erasing, Handle, describe_action, parse_action
+from muniment.gate import OPERATOR, Erasing, Handle, check_list, describe_action, parse_action
 from muniment.projections import FAR_FUTURE, DecisionRecord, FateKind, Memory, Prohibition, Request, Tombstone
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
@@ -100,7 +100,7 @@ class Operator:
         """Put quarantined memories back; the id of a quarantine stands for all that it set apart."""
         with self._engine.mutex:
             self._engine.refresh()
-            named = [one for i in ids for one in self._set_apart_by(i) or (i,)]
+            named = [one for i in check_list(ids, "ids") for one in self._set_apart_by(i) or (i,)]
         return self._set_apart(named, reason, release=True)
 
     def ids_of_origin(self, origin: str) -> list[str]:
@@ -169,6 +169,8 @@ class Operator:
         words = self._words(reason)
         with engine.mutex:
             engine.refresh()
+            if not ids:
+                raise BadArgument(argument="ids", detail="name at least one memory")
             found = [self._find(i) for i in ids]
             scopes = {m.scope for m in found}
             if len(scopes) != 1:
@@ -268,7 +270,7 @@ class Operator:
         words = self._words(reason)
         with engine.mutex:
             engine.refresh()
-            targets = [Id(self._find(i).id) for i in ids]
+            targets = [Id(self._find(i).id) for i in check_list(ids, "ids")]
             if not targets:
                 raise BadArgument(argument="ids", detail="name at least one memory")
             event = engine.append_one(
@@ -279,11 +281,13 @@ class Operator:
 
     def _find(self, prefix: str) -> Memory:
         register = self._engine.state.register
+        if not is_id_prefix(prefix):
+            raise NotFound(id=prefix)
         if len(prefix) == 32:
             memory = register.memories.get(parse_id(prefix))
             found = [] if memory is None else [memory]
         else:
-            found = [m for m in register.memories.values() if prefix and format_id(m.id).startswith(prefix)]
+            found = [m for m in register.memories.values() if format_id(m.id).startswith(prefix)]
         if len(found) > 1:
             raise BadArgument(argument="id", detail=f"`{prefix}` begins {len(found)} ids: type more of it")
         if not found:

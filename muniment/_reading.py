@@ -11,6 +11,7 @@ import msgspec
 from muniment.events import (
     BadArgument,
     Instant,
+    MunimentError,
     NotFound,
     Status,
     ValueKeys,
@@ -21,7 +22,7 @@ from muniment.events import (
     parse_scope,
     to_datetime,
 )
-from muniment.gate import check_list
+from muniment.gate import check_about, check_list
 from muniment.projections import LIVE, Dense, Graph, Memory, Projections, is_listed
 
 from ._answers import BeliefView, Briefing, Change, LinkView, Record
@@ -177,8 +178,8 @@ class Reading:
         known_at: KnownAt | None = None,
     ) -> List[BeliefView]:
         """Return the current value of one key, or of every key, with what disputes it; both times default to now."""
-        if about is not None and (isinstance(about, str) or len(about) != 2):
-            raise BadArgument(argument="about", detail="expected (subject, attribute)")
+        if about is not None:
+            about = check_about(about)
         with self._mutex:
             self._source.refresh()
             at = self._point(valid_at, known_at)
@@ -330,7 +331,7 @@ class Reading:
 
     def _find(self, prefix: str, known: int) -> Memory:
         register = self._source.state.register
-        if not isinstance(cast("object", prefix), str) or not is_id_prefix(prefix):
+        if not is_id_prefix(prefix):
             raise NotFound(id=prefix)
         scopes = set(self._scopes())
         exact = register.memories.get(bytes.fromhex(prefix)) if len(prefix) == 32 else None
@@ -344,6 +345,13 @@ class Reading:
         if not found:
             raise NotFound(id=prefix)
         return found[0]
+
+    def _cited_id(self, cited: str, known: int) -> bytes:
+        # Evidence that does not exist is judged, not raised: the guard says `not_found` of what was typed of it.
+        try:
+            return self._find(cited, known).id
+        except MunimentError:
+            return bytes.fromhex(cited.ljust(32, "0")) if is_id_prefix(cited) else bytes(16)
 
     def _chain(self, memory: Memory, known: int) -> List[Memory]:
         register = self._source.state.register
@@ -421,6 +429,14 @@ def expand_reads(scope: str, reads: Sequence[str | Subtree], known: Collection[s
         else:
             found[read] = None
     return list(found)
+
+
+def check_cited(evidence: Sequence[str]) -> tuple[str, ...]:
+    """Return what a decision cites, checked to be texts: what is no memory's id is for the guard to judge."""
+    cited = tuple(check_list(evidence, "evidence"))
+    for one in cited:
+        check_text(one, what="evidence", limit=64)
+    return cited
 
 
 def check_count(count: object, what: str, most: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -14,11 +14,9 @@ from muniment.events import (
     Instant,
     LinkType,
     Moment,
-    MunimentError,
     NeedsGrant,
     RankTooLow,
     Refused,
-    check_text,
     format_id,
     parse_id,
     parse_instant,
@@ -29,9 +27,9 @@ from muniment.gate import (
     MemoryRequest,
     Use,
     Value,
+    check_action,
     check_choice,
     check_command_id,
-    check_list,
     format_action,
 )
 from muniment.projections import Command
@@ -40,6 +38,7 @@ from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Refusal
 from ._deciding import decided_draft, decision_of, question_of, recorded_decision
 from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
 from ._once import append_once
+from ._reading import check_cited
 from ._telemetry import traced
 from ._writing import Writing, refusal_of, with_command
 
@@ -118,6 +117,8 @@ class Session(Writing):
         refused: list[Refusal] = []
         requests: list[tuple[int, MemoryRequest]] = []
         handle = self._handle()
+        if not isinstance(cast("object", items), Iterable):
+            raise BadArgument(argument="items", detail="expected a list of mappings")
         for index, item in enumerate(items):
             try:
                 requests.append((index, self._request_of_item(handle, item, index, command_id)))
@@ -318,9 +319,10 @@ class Session(Writing):
         itself. An allowed external or destructive action spends its confirmation in the same append as the decision;
         the same `command_id` gives the same decision. `dry_run=True` neither spends nor writes.
         """
+        check_action(action)
         asked = None if use is None else use_named(use)
         check_command_id(command_id)
-        cited = tuple(_cited(i) for i in check_list(evidence, "evidence"))
+        cited = check_cited(evidence)
         engine = self._engine
         with engine.mutex:
             engine.refresh()
@@ -329,7 +331,7 @@ class Session(Writing):
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
                 return self._recorded(repeat)
-            ids = tuple(self._cited_id(i) for i in cited)
+            ids = tuple(self._cited_id(i, engine.state.seq) for i in cited)
             question = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
             verdict = engine.guard.decide(question)
             if dry_run or verdict.use in (Use.PLANNING, Use.ANSWER):
@@ -355,13 +357,6 @@ class Session(Writing):
             recorded_decision(self._engine.state, record, None, self._engine.files.store_id), repeated=True
         )
 
-    def _cited_id(self, cited: str) -> bytes:
-        # Evidence that does not exist is judged, not raised: the guard says `not_found`.
-        try:
-            return self._find(cited, self._engine.state.seq).id
-        except MunimentError:
-            return bytes.fromhex(cited) if len(cited) == 32 else bytes(16)
-
 
 def use_named(use: str) -> Use:
     """Return a use by its name; raises BadArgument naming all of them."""
@@ -369,13 +364,6 @@ def use_named(use: str) -> Use:
     if use not in words:
         raise BadArgument(argument="use", detail=f"expected one of {', '.join(words)}, got `{use}`")
     return Use(use)
-
-
-def _cited(cited: object) -> str:
-    if not isinstance(cited, str):
-        raise BadArgument(argument="evidence", detail="expected ids of memories")
-    check_text(cited, what="evidence", limit=64)
-    return cited
 
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Unpack
+from typing import IO, Final, Unpack, cast
 
 from muniment.events import (
     STORE_SCOPE,
@@ -261,7 +261,9 @@ class Store:
 
     def submit(self, signed: Signed | str) -> Receipt:
         """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""
-        return Submitter(self._engine).submit(parse_signed(signed) if isinstance(signed, str) else signed)
+        if not isinstance(cast("object", signed), (str, Signed)):
+            raise BadArgument(argument="signed", detail="expected the signed line, or what `sign_request` gave")
+        return Submitter(self._engine).submit(parse_signed(signed.strip()) if isinstance(signed, str) else signed)
 
     # --- transcripts --------------------------------------------------------------------------------------------------
 

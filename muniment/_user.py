@@ -12,6 +12,7 @@ from muniment.events import (
     NORMAL_FORM,
     STORE_SCOPE,
     ActionBody,
+    AlreadyDone,
     BadArgument,
     Draft,
     Forgotten,
@@ -25,6 +26,7 @@ from muniment.events import (
     ScopeUnknown,
     SignatureInvalid,
     TombstoneEntry,
+    check_text,
     covers,
     format_id,
     new_id,
@@ -45,13 +47,16 @@ from muniment.gate import (
     Signer,
     Statement,
     Unprohibit,
+    check_about,
+    check_action,
+    check_actor,
     format_action,
     format_signed,
     new_nonce,
     sign,
     words_draft,
 )
-from muniment.projections import LATEST, Memory
+from muniment.projections import FAR_FUTURE, LATEST, Memory
 
 from ._answers import ErasureReceipt, Receipt, Record
 from ._deciding import ConfirmationRequest
@@ -112,6 +117,8 @@ class UserSession(Session):
 
         Every argument of the call must be equal to, constrained by, or declared free by `action`.
         """
+        check_action(action)
+        check_actor(agent)
         now = self._engine.now()
         return self._say(
             Confirm(
@@ -139,7 +146,7 @@ class UserSession(Session):
     def prohibit(self, action: Action, *, reason: str) -> Receipt:
         """Veto an action in this scope and below, whoever confirms it. `Pattern` in it matches more than literally."""
         words = self._words(reason)
-        self._engine.preparer.check_signed(action)
+        self._engine.preparer.check_signed(check_action(action))
         if self._signer is not None:
             return self._say(Prohibit(**self._common(), scope=self.scope, action=action, reason=words))
         body = ActionBody(action=format_action(action), reason=words)
@@ -160,6 +167,8 @@ class UserSession(Session):
             found = self._engine.state.register.confirmations.get(target)
             if found is None or found.scope != self.scope:
                 raise NotFound(id=id)
+            if found.revoked_seq < FAR_FUTURE:
+                raise AlreadyDone(id=id, status="revoked")
             # Under the confirmation's key: the words of why may name what was confirmed, and go with it.
             slot = found.slot if found.erasure is None else None
             return words_draft(Revoked(**self._envelope(), target=target), at, words, slot=slot)
@@ -215,6 +224,8 @@ class UserSession(Session):
         It is refused also when no memory holds it.
         """
         words = self._words(reason)
+        check_text(text, what="text")
+        about = None if about is None else check_about(about)
         engine, values = self._engine, self._engine.values
 
         def extra() -> Sequence[TombstoneEntry]:
@@ -310,6 +321,7 @@ class UserSession(Session):
         return self._speaker.principal
 
     def _common(self) -> _Said:
+        self._require_signer()
         return {
             "store": self._engine.files.store_id.hex(),
             "principal": self._principal(),
@@ -343,6 +355,7 @@ def check_principal(engine: Engine, principal: str, scope: str, signer: Signer) 
 
 def check_user(principal: str) -> None:
     """Raise BadArgument unless the principal is written `user:NAME`."""
+    check_text(principal, what="principal")
     if not principal.startswith("user:") or not principal[5:].strip():
         raise BadArgument(argument="principal", detail=f"expected `user:NAME`, got `{principal}`")
 

@@ -70,6 +70,8 @@ class Writing(Reading):
     def _request_of_item(
         self, handle: Handle, item: Mapping[str, object], index: int, command_id: str | None
     ) -> MemoryRequest:
+        if not isinstance(cast("object", item), Mapping):
+            raise BadArgument(argument=f"items[{index}]", detail="expected a mapping of what `remember` takes")
         fields = dict(item)
         if "content" not in fields:
             raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
