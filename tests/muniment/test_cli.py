@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -299,3 +300,25 @@ def test_completion_knows_the_verbs(name: str) -> None:
 
     assert "_MUNIMENT_COMPLETE" in script.stdout
     assert "remember" in words.stdout
+
+
+def test_an_output_that_takes_nothing_is_not_a_finding(shell: Shell) -> None:
+    """Exit code 1 would say that something was found, or refused."""
+    shell.remember("a note")
+    environment = os.environ | shell.environment
+
+    def ended(verb: str, sink: int) -> tuple[int, bool]:
+        command = [sys.executable, "-m", "muniment", verb, "--json"]
+        done = subprocess.run(command, env=environment, stdout=sink, stderr=subprocess.PIPE, text=True, check=False)
+        return done.returncode, "Traceback" in done.stderr
+
+    full = os.open("/dev/full", os.O_WRONLY)
+    reading, closed = os.pipe()
+    os.close(reading)
+    try:
+        assert (2, False) == ended("list", full)
+        assert (2, False) == ended("list", closed)
+        assert (2, False) == ended("nonsense", full)
+    finally:
+        os.close(full)
+        os.close(closed)
