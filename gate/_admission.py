@@ -74,6 +74,7 @@ class Batch:
         self._at = at
         self._said: dict[tuple[object, ...], list[_Said]] = {}
         self._stated: dict[tuple[str, bytes], Remembered] = {}
+        self._commands: dict[tuple[str, str, str], _Said] = {}
 
     def add(self, draft: Draft) -> None:
         """Take in the next draft."""
@@ -82,9 +83,22 @@ class Batch:
             place = Existing(draft.id, self._at.first_seq + len(self.drafts), self._at.recorded_at, b"")
             said = _Said(envelope, place)
             self._said.setdefault(_saying(envelope), []).append(said)
+            if envelope.command_id is not None:
+                self._commands[envelope.scope, envelope.actor, envelope.command_id] = said
             if envelope.belief_key is not None and not envelope.many and self._holds_now(envelope):
                 self._stated[envelope.scope, envelope.belief_key] = envelope
         self.drafts.append(draft)
+
+    def repeat_of_command(self, request: MemoryRequest) -> Existing | None:
+        """Return the earlier draft under the same command id; raises CommandConflict when it says something else."""
+        if request.command_id is None:
+            return None
+        said = self._commands.get((request.handle.scope, request.handle.actor, request.command_id))
+        if said is None:
+            return None
+        if said.envelope.payload_key != request.payload_key:
+            raise CommandConflict(command_id=request.command_id, first_seq=said.place.seq)
+        return said.place
 
     def find(self, envelope: Remembered, stated: Remembered | None) -> Existing | None:
         """Return the earlier draft that says the same of all that interval, and that `stated` did not replace."""
@@ -203,6 +217,9 @@ class Admission:
         command = self.repeat_of_command(handle, request.command_id, request.payload_key)
         if command is not None:
             return Existing(command.id, command.seq, command.recorded_at, command.hash)
+        place = batch.repeat_of_command(request)
+        if place is not None:
+            return place
         rank = self._rank(request)
         target = None if request.supersedes is None else self._superseded(request, rank, at)
         if target is not None:

@@ -283,14 +283,24 @@ class Deeds:
 
         Raises:
             NotFound: an id names nothing. BadArgument: the reason, which outlives each of several, repeats one of them.
+            AlreadyDone: each of them is set apart already, or none is.
         """
         memories = [self._find(None, identity) for identity in identities]
+        self._check_moves(memories, at, release=release)
         self.check_reason(reason, memories if len(memories) > 1 else ())
         kind = Released if release else Quarantined
         envelope = kind(
             scope=scope, actor=OPERATOR, origin=OPERATOR, rank=Rank.EXTERNAL, targets=tuple(dict.fromkeys(identities))
         )
         return words_draft(envelope, at, reason, slot=words_slot(memories[0]) if len(memories) == 1 else None)
+
+    def _check_moves(self, memories: Sequence[Memory], at: Moment, *, release: bool) -> None:
+        found = [self._state.standing(memory, valid_at=at.recorded_at).status for memory in memories]
+        if not any(status is not Status.ERASED and (status is Status.QUARANTINED) == release for status in found):
+            # Of an erased one nothing is left to set apart, and the stub is no evidence in any case.
+            first = found[0]
+            done = first.value if first in (Status.ERASED, Status.QUARANTINED) else "released"
+            raise AlreadyDone(id=format_id(memories[0].id), status=done)
 
 
 def words_slot(memory: Memory) -> int | None:

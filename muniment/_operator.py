@@ -70,7 +70,7 @@ class TombstoneView(Answer, frozen=True, kw_only=True):
     domain: str
     how: str
     everyone: bool
-    since: str
+    since: datetime
     by: str
     reason: str
     lifted: bool
@@ -308,7 +308,7 @@ def _tombstone_view(tombstone: Tombstone) -> TombstoneView:
         domain=tombstone.domain,
         how=tombstone.how,
         everyone=tombstone.everyone,
-        since=to_datetime(tombstone.recorded_at).isoformat(),
+        since=to_datetime(tombstone.recorded_at),
         by=tombstone.actor,
         reason=tombstone.reason,
         lifted=tombstone.lifted_seq < FAR_FUTURE,
@@ -332,5 +332,5 @@ def _request_view(request: Request) -> dict[str, object]:
         "by": request.actor,
         "verb": request.verb,
         "targets": [format_id(t) for t in request.targets],
-        "asked_at": to_datetime(request.recorded_at).isoformat(),
+        "asked_at": to_datetime(request.recorded_at),
     }

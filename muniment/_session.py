@@ -331,6 +331,7 @@ class Session(Writing):
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
                 return self._recorded(repeat)
+            engine.admission.check_scope(handle.scope)
             ids = tuple(self._cited_id(i, engine.state.seq) for i in cited)
             question = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
             verdict = engine.guard.decide(question)
@@ -339,6 +340,7 @@ class Session(Writing):
 
             def plan(at: Moment) -> list[Draft]:
                 # Decided again under the lock, after catching up: another process may have spent the confirmation.
+                engine.admission.check_scope(handle.scope)
                 now = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
                 said = engine.preparer.masked(action)
                 return [decided_draft(engine.guard.decide(now), handle, at, said, command_id, key)]

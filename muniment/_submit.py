@@ -17,6 +17,7 @@ from muniment.events import (
     AlreadyDone,
     BadArgument,
     Body,
+    CommandConflict,
     Confirmed,
     Draft,
     Enrolled,
@@ -91,7 +92,7 @@ class Submitter:
             engine.refresh()
             handle = self._handle(statement)
             command_id = f"nonce:{statement.nonce}"
-            repeat = engine.admission.repeat_of_command(handle, command_id, key)
+            repeat = self._repeat(handle, statement, command_id, key)
             if repeat is not None:
                 return self._repeated(repeat)
             self._check_signer(statement, signed)
@@ -107,6 +108,17 @@ class Submitter:
             if done is None:
                 raise AssertionError("a statement wrote nothing")
             return event_receipt(done.events[0])
+
+    def _repeat(self, handle: Handle, statement: Statement, command_id: str, key: bytes) -> Command | None:
+        try:
+            return self._engine.admission.repeat_of_command(handle, command_id, key)
+        except CommandConflict as error:
+            # Whoever answers a request twice has seen no command id, and no nonce.
+            first = self._engine.state.register.commands.get((handle.scope, handle.actor, command_id))
+            if first is None or not isinstance(statement, Confirm):
+                raise
+            hint = "a request is signed once; the next denial brings another"
+            raise AlreadyDone(id=format_id(first.id), status="confirmed", hint=hint) from error
 
     def _repeated(self, command: Command) -> Receipt:
         self._engine.settle()  # it may have granted a forget, whose keys a full disk kept from going

@@ -33,6 +33,7 @@ from muniment.events import (
     parse_id,
 )
 from muniment.gate import (
+    OPERATOR,
     Action,
     Confirm,
     Erasing,
@@ -247,13 +248,18 @@ class UserSession(Session):
         Destroy every key of this scope, envelopes too, and close it until the user lifts that.
 
         Raises:
-            ScopeUnknown: nothing was ever written here. RankTooLow: it holds a prohibition, and this session does not
-            sign, or a memory of more authority. BadArgument: the reason repeats what one of its memories says.
+            ScopeUnknown: nothing was ever written here. AlreadyDone: it was forgotten before.
+            RankTooLow: it holds a prohibition, and this session does not sign, or a memory of more authority.
+            BadArgument: the reason repeats what one of its memories says.
         """
         words = self._words(reason)
         engine = self._engine
         with engine.mutex:
             engine.refresh()
+            closing = engine.state.register.closing(self.scope, LATEST)
+            if closing is not None:
+                hint = "its tombstone says when and why: `muniment tombstones`"
+                raise AlreadyDone(id=format_id(closing[2]), status="forgotten", hint=hint)
             if self.scope not in engine.state.register.scopes:
                 raise ScopeUnknown(scope=self.scope)
             rows = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
@@ -291,9 +297,12 @@ class UserSession(Session):
         # A veto reaches the scopes below, which stay open: to drop it with its scope is loosening, and is signed.
         vetoes = [p for p in self._engine.state.register.live_prohibitions(self.scope, LATEST) if p.scope == self.scope]
         if vetoes and (self._speaker.rank < Rank.SIGNED or self._speaker.principal is None):
+            signs = self._speaker.rank >= Rank.SIGNED
             raise RankTooLow(
-                actual=self._speaker.rank.name.lower(), verb="forget", needed="signed", id=format_id(vetoes[0].id)
-            )
+                actual=OPERATOR if signs else self._speaker.rank.name.lower(), verb="forget", needed="signed",
+                id=format_id(vetoes[0].id),
+                hint="the scope holds a prohibition: the user ends it with `muniment unprohibit`, or forgets it by key",
+            )  # fmt: skip
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
