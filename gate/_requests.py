@@ -122,7 +122,7 @@ class Preparer:
             importance=_check_importance(fields.get("importance")),
             derived_from=tuple(parse_id(i) for i in check_list(parents, "derived_from")),
             links=tuple((check_choice(t, LinkType, "links"), parse_id(i)) for t, i in _pairs(links)),
-            command_id=check_command_id(fields.get("command_id")),
+            command_id=self.command_id(fields.get("command_id")),
             payload_key=b"",
             supersedes=None if supersedes is None else parse_id(supersedes),
             recalled=recalled,
@@ -182,6 +182,23 @@ class Preparer:
                 if hits:
                     rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
                     raise SecretFound(what="a signed text", rules=rules)
+
+    def name(self, text: str, what: str) -> str:
+        """
+        Return a scope, an actor, an origin or a command id; raises SecretFound when it holds a credential.
+
+        It stands in envelopes, which outlive every forget but that of the whole scope; and a masked name is another.
+        """
+        hits = self._secrets.find(text)
+        if hits:
+            rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
+            raise SecretFound(what=what, rules=rules, hint="name it without the credential")
+        return text
+
+    def command_id(self, command_id: object) -> str | None:
+        """Return a command id, checked; None when there is none."""
+        checked = check_command_id(command_id)
+        return None if checked is None else self.name(checked, "command_id")
 
     def words(self, text: str | None, what: str, *, required: bool = False) -> str | None:
         """Return a reason or other short text, checked like content."""

@@ -29,7 +29,6 @@ from muniment.gate import (
     Value,
     check_action,
     check_choice,
-    check_command_id,
     format_action,
 )
 from muniment.projections import Command
@@ -53,9 +52,11 @@ class Session(Writing):
         Return the same session for something that reached it from elsewhere, such as `web:https://...`.
 
         Raises:
-            RankTooLow: the origin is not below this session's.
+            RankTooLow: the origin is not below this session's. SecretFound: it holds a credential.
         """
-        lowered = Session(self._engine, self._speaker.via(origin), self._reads)
+        speaker = self._speaker.via(origin)
+        self._engine.preparer.name(origin, "origin")
+        lowered = Session(self._engine, speaker, self._reads)
         # What was recalled just before may be where it came from: lowering a voice does not make it forget.
         lowered._recalled = self._recalled
         return lowered
@@ -113,7 +114,7 @@ class Session(Writing):
         """
         if on_refusal not in ("fail", "skip"):
             raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
-        check_command_id(command_id)
+        self._engine.preparer.command_id(command_id)
         refused: list[Refusal] = []
         requests: list[tuple[int, MemoryRequest]] = []
         handle = self._handle()
@@ -239,7 +240,7 @@ class Session(Writing):
             raise BadArgument(argument="ids", detail="name at least one memory")
         words = self._words(reason)
         targets = [parse_id(self._full_id(i)) for i in ids]
-        check_command_id(command_id)
+        self._engine.preparer.command_id(command_id)
 
         def find() -> Erasing:
             return self._engine.deeds.erasing(self._handle(), targets)
@@ -321,7 +322,7 @@ class Session(Writing):
         """
         check_action(action)
         asked = None if use is None else use_named(use)
-        check_command_id(command_id)
+        self._engine.preparer.command_id(command_id)
         cited = check_cited(evidence)
         engine = self._engine
         with engine.mutex:

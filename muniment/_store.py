@@ -167,12 +167,14 @@ class Store:
         Return a session for one speaker. `origin="user"` is for the host's transcripts of the user's own words.
 
         Raises:
-            ScopeMalformed, BadArgument: scope, actor or origin cannot be used.
+            ScopeMalformed, BadArgument: scope, actor or origin cannot be used. SecretFound: one holds a credential.
         """
         checked = parse_scope(scope)
         check_actor(actor)
         if origin is not None and origin.startswith("user") and origin != "user":
             raise BadArgument(argument="origin", detail="a named user speaks through `user_session`")
+        for name, what in ((checked, "scope"), (actor, "actor"), (origin or actor, "origin")):
+            self._engine.preparer.name(name, what)
         said_by = origin or actor
         if said_by == "user" or (origin is None and actor.startswith("user:")):
             principal = actor if actor.startswith("user:") else None

@@ -24,7 +24,6 @@ from muniment.gate import (
     Handle,
     MemoryFields,
     MemoryRequest,
-    check_command_id,
 )
 from muniment.projections import Command
 
@@ -161,8 +160,8 @@ class Writing(Reading):
         )
 
     def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
-        check_command_id(command_id)
         engine, handle = self._engine, self._speaker
+        engine.preparer.command_id(command_id)
         with engine.mutex:
             engine.refresh()
             key = engine.values.payload_key(_encode(payload))
