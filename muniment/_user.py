@@ -14,6 +14,7 @@ from muniment.events import (
     ActionBody,
     AlreadyDone,
     BadArgument,
+    CommandConflict,
     Draft,
     Forgotten,
     Moment,
@@ -57,19 +58,21 @@ from muniment.gate import (
     sign,
     words_draft,
 )
-from muniment.projections import FAR_FUTURE, LATEST, Memory
+from muniment.projections import FAR_FUTURE, LATEST, Command, Memory
 
 from ._answers import ErasureReceipt, Receipt, Record
 from ._deciding import ConfirmationRequest
 from ._durations import parse_duration
 from ._engine import Engine
-from ._erasing import dry_receipt, erasure_receipt
+from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
 from ._keys import sign_replacement
+from ._once import append_once
 from ._reading import Reads
 from ._session import Session
 from ._signing import sign_request
 from ._submit import Submitter
 from ._telemetry import traced
+from ._writing import with_command
 
 
 class _Said(TypedDict):
@@ -112,6 +115,7 @@ class UserSession(Session):
         agent: str,
         uses: int | None = 1,
         expires_in: str | timedelta = "1h",
+        command_id: str | None = None,
     ) -> Receipt:
         """
         Sign that an agent may take one bound action in this scope, some number of times, until it expires.
@@ -120,12 +124,13 @@ class UserSession(Session):
         """
         check_action(action)
         check_actor(agent)
-        now = self._engine.now()
+        common = self._common(command_id)
         return self._say(
             Confirm(
-                **self._common(), scope=self.scope, agent=agent, action=action, uses=uses,
-                expires_at=now + parse_duration(expires_in),
-            )
+                **common, scope=self.scope, agent=agent, action=action, uses=uses,
+                expires_at=common["signed_at"] + parse_duration(expires_in),
+            ),
+            command_id,
         )  # fmt: skip
 
     def confirm_request(
@@ -144,25 +149,27 @@ class UserSession(Session):
             now=self._engine.options.clock(),
         )  # fmt: skip
 
-    def prohibit(self, action: Action, *, reason: str) -> Receipt:
+    def prohibit(self, action: Action, *, reason: str, command_id: str | None = None) -> Receipt:
         """Veto an action in this scope and below, whoever confirms it. `Pattern` in it matches more than literally."""
         words = self._words(reason)
         self._engine.preparer.check_signed(check_action(action))
         if self._signer is not None:
-            return self._say(Prohibit(**self._common(), scope=self.scope, action=action, reason=words))
+            return self._say(
+                Prohibit(**self._common(command_id), scope=self.scope, action=action, reason=words), command_id
+            )
         body = ActionBody(action=format_action(action), reason=words)
         return self._deed(
             "prohibit",
             ("prohibit", format_action(action), words),
-            None,
+            command_id,
             lambda at: Draft(id=new_id(at.recorded_at), envelope=Prohibited(**self._envelope()), body=body),
         )
 
-    def revoke(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+    def revoke(self, id: str, *, reason: str, command_id: str | None = None) -> Receipt:  # noqa: A002
         """Take a confirmation back."""
         words, target = self._words(reason), parse_id(id)
         if self._signer is not None:
-            return self._say(Revoke(**self._common(), scope=self.scope, id=id, reason=words))
+            return self._say(Revoke(**self._common(command_id), scope=self.scope, id=id, reason=words), command_id)
 
         def plan(at: Moment) -> Draft:
             found = self._engine.state.register.confirmations.get(target)
@@ -174,26 +181,36 @@ class UserSession(Session):
             slot = found.slot if found.erasure is None else None
             return words_draft(Revoked(**self._envelope(), target=target), at, words, slot=slot)
 
-        return self._deed("revoke", ("revoke", target, words), None, plan)
+        return self._deed("revoke", ("revoke", target, words), command_id, plan)
 
-    def unprohibit(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+    def unprohibit(self, id: str, *, reason: str, command_id: str | None = None) -> Receipt:  # noqa: A002
         """Sign that a prohibition no longer holds."""
-        return self._say(Unprohibit(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
+        common = self._common(command_id)
+        return self._say(Unprohibit(**common, scope=self.scope, id=id, reason=self._words(reason)), command_id)
 
-    def review(self, id: str, *, approve: bool, reason: str, edit: str | None = None) -> Receipt:  # noqa: A002
+    def review(
+        self,
+        id: str,  # noqa: A002
+        *,
+        approve: bool,
+        reason: str,
+        edit: str | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
         """
         Sign a verdict on what is pending, disputed or asked to be erased. Approval never raises a rank.
 
         With `edit` what was proposed is approved as history, and superseded by that text, which is the user's own.
         """
         statement = Review(
-            **self._common(), scope=self.scope, id=id, approve=approve, reason=self._words(reason), edit=edit
+            **self._common(command_id), scope=self.scope, id=id, approve=approve, reason=self._words(reason), edit=edit
         )
-        return self._say(statement)
+        return self._say(statement, command_id)
 
-    def lift(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+    def lift(self, id: str, *, reason: str, command_id: str | None = None) -> Receipt:  # noqa: A002
         """Sign that a forgotten value may be stated again; `id` is the erasure receipt's. Nothing comes back."""
-        return self._say(Lift(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
+        common = self._common(command_id)
+        return self._say(Lift(**common, scope=self.scope, id=id, reason=self._words(reason)), command_id)
 
     def rotate(self, public_key: bytes, *, scopes: Sequence[str] | None = None) -> Receipt:
         """
@@ -218,6 +235,7 @@ class UserSession(Session):
         reason: str = "asked by the user",
         about: tuple[str, str] | None = None,
         dry_run: bool = False,
+        command_id: str | None = None,
     ) -> ErasureReceipt:
         """
         Erase every memory of this scope that says this text, or gives this value, and refuse it from now on.
@@ -240,10 +258,15 @@ class UserSession(Session):
             return engine.deeds.erasing_value(self._handle(), text, about)
 
         payload = ("forget_value", text, about, words)
-        return self._forget(find, words, payload, dry_run=dry_run, cascade=True, extra=extra, texts=(text,))
+        self._engine.preparer.command_id(command_id)
+        return self._forget(
+            find, words, payload, dry_run=dry_run, cascade=True, command_id=command_id, extra=extra, texts=(text,)
+        )
 
     @traced("forget_scope", "delete_memory")
-    def forget_scope(self, *, reason: str = "asked by the user", dry_run: bool = False) -> ErasureReceipt:
+    def forget_scope(
+        self, *, reason: str = "asked by the user", dry_run: bool = False, command_id: str | None = None
+    ) -> ErasureReceipt:
         """
         Destroy every key of this scope, envelopes too, and close it until the user lifts that.
 
@@ -254,8 +277,15 @@ class UserSession(Session):
         """
         words = self._words(reason)
         engine = self._engine
+        engine.preparer.command_id(command_id)
         with engine.mutex:
             engine.refresh()
+            # The scope's own commands go with it: this one is kept where the forget itself is.
+            speaker = msgspec.structs.replace(self._speaker, scope=STORE_SCOPE)
+            key = engine.values.payload_key(f"forget_scope\0{self.scope}\0{words}".encode())
+            repeat = engine.admission.repeat_of_command(speaker, command_id, key)
+            if repeat is not None:
+                return self._closed(repeated_erasure(engine, repeat, self.scope), words)
             closing = engine.state.register.closing(self.scope, LATEST)
             if closing is not None:
                 hint = "its tombstone says when and why: `muniment tombstones`"
@@ -267,7 +297,7 @@ class UserSession(Session):
                 erasing = Erasing(asked=tuple(rows), derived=(), elsewhere=self._derived_elsewhere(rows))
                 return dry_receipt(erasing, self.scope, self.actor, words)
 
-            def plan(at: Moment) -> Draft:
+            def plan(at: Moment) -> list[Draft]:
                 live = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
                 for memory in live:
                     engine.deeds.check_may_forget(self._speaker, memory)
@@ -281,13 +311,20 @@ class UserSession(Session):
                     **fields, targets=(), tombstones=(), everyone=True, reason=words, key_epoch=at.key_epoch,
                     other_slots=tuple(sorted(slots)), closed_scope=self.scope, elsewhere=tuple(left),
                 )  # fmt: skip
-                return Draft(id=new_id(at.recorded_at), envelope=envelope)
+                return [with_command(Draft(id=new_id(at.recorded_at), envelope=envelope), command_id, key)]
 
-            event = engine.append_one(plan)
+            done = append_once(engine, speaker, command_id, key, plan)
+            if isinstance(done, Command):
+                return self._closed(repeated_erasure(engine, done, self.scope), words)
+            if done is None:
+                raise AssertionError("a forget wrote nothing")
+            event = done.events[0]
             forgotten = cast("Forgotten", event.envelope)
             receipt = erasure_receipt(engine.state, event.header.id, self.scope, forgotten=forgotten)
-            asked = tuple(format_id(memory.id) for memory in rows)
-            return msgspec.structs.replace(receipt, scope=self.scope, reason=words, asked=asked)
+            return self._closed(receipt, words, tuple(format_id(memory.id) for memory in rows))
+
+    def _closed(self, receipt: ErasureReceipt, words: str, asked: tuple[str, ...] = ()) -> ErasureReceipt:
+        return msgspec.structs.replace(receipt, scope=self.scope, reason=words, asked=asked)
 
     def _derived_elsewhere(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
         found = self._engine.state.register.descendants([memory.id for memory in memories])
@@ -313,8 +350,15 @@ class UserSession(Session):
         line = format_signed(sign(statement, self._signer)).encode()
         return msgspec.structs.replace(request, body=msgspec.structs.replace(request.body, signed=line))
 
-    def _say(self, statement: Statement) -> Receipt:
-        return Submitter(self._engine).submit(sign(statement, self._require_signer()))
+    def _say(self, statement: Statement, command_id: str | None) -> Receipt:
+        try:
+            return Submitter(self._engine).submit(sign(statement, self._require_signer()))
+        except (CommandConflict, AlreadyDone) as error:
+            conflict = error if isinstance(error, CommandConflict) else error.__cause__
+            if command_id is None or not isinstance(conflict, CommandConflict):
+                raise
+            # By the id that the caller gave, and not by the nonce that was made of it.
+            raise CommandConflict(command_id=command_id, first_seq=conflict.facts["first_seq"]) from error
 
     def _require_signer(self) -> Signer:
         if self._signer is None:
@@ -329,14 +373,21 @@ class UserSession(Session):
             raise SignatureInvalid(detail="this session speaks for no principal")
         return self._speaker.principal
 
-    def _common(self) -> _Said:
+    def _common(self, command_id: str | None = None) -> _Said:
         self._require_signer()
+        engine = self._engine
+        engine.preparer.command_id(command_id)
+        nonce = new_nonce()
+        if command_id is not None:
+            # A nonce is what a statement is admitted once by: the same command has the same one.
+            command = "\0".join((self.scope, self._principal(), command_id))
+            nonce = engine.values.payload_key(b"command\0" + command.encode()).hex()
         return {
             "store": self._engine.files.store_id.hex(),
             "principal": self._principal(),
             # The wall clock as it is: a confirmation fails where the clock stands before its signing.
             "signed_at": self._engine.options.clock(),
-            "nonce": new_nonce(),
+            "nonce": nonce,
         }
 
     def _envelope(self) -> _Speaker:
