@@ -43,7 +43,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m eval bench $(ARGS)
 
 eval: $(VENV)/.test
-	$(BIN)/python -m eval $(ARGS)
+	$(BIN)/python -m eval reproduce $(ARGS)
 
 clean:
 	rm -rf .venv build dist .demo *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

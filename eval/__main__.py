@@ -1,10 +1,11 @@
 """
 The runner: `python -m eval NAME [--data DIR] [--out DIR]`, and `python -m eval list`.
 
-An evaluation is a module `eval/<name>.py` (hyphens in names are underscores there) with a docstring whose first line
-says what it measures, `run(args) -> dict`, and, where it takes options of its own, `add_arguments(parser)`. Its `run`
-gets sets with `need(args, "locomo/locomo_dev.json")`. Exit codes: 0 done, or skipped for want of data; 1 the result
-says `"ok": false`; 2 could not run.
+An evaluation is a module `eval/<name>.py` or a package `eval/<name>/` with a `run` of its own (hyphens in names are
+underscores there), with a docstring whose first line says what it measures, `run(args) -> dict`, and, where it takes
+options of its own, `add_arguments(parser)`. Its `run` gets sets with `need(args, "locomo/locomo_dev.json")`, and
+returns None where it measured nothing. Exit codes: 0 done, or skipped for want of data; 1 the result says
+`"ok": false`; 2 could not run.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def main(words: Sequence[str] | None = None, *, folder: Path = FOLDER) -> int:
         print(f"no evaluation `{name}`; known are {', '.join(known) or 'none'}", file=sys.stderr)
         return 2
     try:
-        module = importlib.import_module(f"{folder.name}.{known[name].stem}")
+        module = importlib.import_module(f"{folder.name}.{name.replace('-', '_')}")
         return _run(name, module, _parse(name, module, words[1:]))
     except Exception:
         # Python would exit with 1, which here means that the evaluation ran and found something.
@@ -48,8 +49,15 @@ def main(words: Sequence[str] | None = None, *, folder: Path = FOLDER) -> int:
 
 def registry(folder: Path = FOLDER) -> dict[str, Path]:
     """Return the evaluations by name, without importing them: some load models."""
-    paths = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
-    return {path.stem.replace("_", "-"): path for path in paths}
+    modules = [path for path in folder.glob("*.py") if not path.name.startswith("_")]
+    packages = [path for path in folder.glob("*/__init__.py") if _has_run(path)]
+    named = {(path.parent.name if path.stem == "__init__" else path.stem): path for path in modules + packages}
+    return {name.replace("_", "-"): named[name] for name in sorted(named)}
+
+
+def _has_run(path: Path) -> bool:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body)
 
 
 def _parse(name: str, module: ModuleType, words: Sequence[str]) -> argparse.Namespace:
@@ -68,6 +76,8 @@ def _run(name: str, module: ModuleType, args: argparse.Namespace) -> int:
         result = module.run(args)
     except DataAbsent as absent:
         print(f"{name}: skipped, {absent}")
+        return 0
+    if result is None:
         return 0
     path = write_result(name, result, out=args.out, started=started, seconds=time.perf_counter() - start)
     print(format_result(result))

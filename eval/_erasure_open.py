@@ -136,7 +136,7 @@ def _chunks(store: Path, keys: KeysOnDisk) -> Iterator[Opened]:
 
 def _vectors(store: Path, keys: KeysOnDisk) -> Iterator[Opened]:
     derived = [blake3(key, derive_key_context="muniment 2026 vector v1").digest() for key in keys.slots]
-    for path in sorted((store / "projections").glob("vectors-*.bin")):
+    for path in sorted((store / "projections").glob("vectors-*")):
         data = path.read_bytes()
         size = _VECTOR_PREFIX + 2 * int.from_bytes(data[8:10], "big") + _SEAL
         for at in range(_VECTOR_HEAD, len(data) - size + 1, size):

@@ -219,16 +219,28 @@ def against_peer(requirement: str, cases: Sequence[Case] = ()) -> dict[str, obje
         done = subprocess.run(install, capture_output=True, text=True, check=False)
         if done.returncode:
             return f"not installed: {done.stderr.strip()[-200:]}"
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join((name, str(_FOLDER.parent))))
-        child = subprocess.Popen(
-            [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        try:
-            rows = _rows(child, Desk(Path(name)), [case for case in cases if case.family not in LEFT_OUT])
-        finally:
-            child.kill()
-            child.communicate()
+        rows = cases_against(Path(name), [case for case in cases if case.family not in LEFT_OUT])
     return {"package": requirement, "rows": rows, "left out": LEFT_OUT}
+
+
+def packages_of(python: Path) -> Path:
+    """Return the folder of the packages that an interpreter of a virtual environment has."""
+    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    return Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def cases_against(packages: Path, cases: Sequence[Case]) -> list[dict[str, object]]:
+    """Run cases against the peer that is installed in a folder, and return both rates by family."""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join((str(packages), str(_FOLDER.parent))))
+    child = subprocess.Popen(
+        [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        with tempfile.TemporaryDirectory(prefix="muniment-desk-") as name:
+            return _rows(child, Desk(Path(name)), cases)
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def _rows(child: subprocess.Popen[str], desk: Desk, cases: Sequence[Case]) -> list[dict[str, object]]:

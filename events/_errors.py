@@ -435,6 +435,14 @@ class StoreUnsafe(Unavailable):
     hint = "put the store on a local disk with a file system that can"
 
 
+class RebuildRunning(Unavailable):
+    """Another rebuild of this store has not ended; two would undo each other's work."""
+
+    code = "rebuild_running"
+    template = "`{path}` is being rebuilt"
+    hint = "wait for it: a second one makes nothing better"
+
+
 class DiskFull(Unavailable):
     """The disk is full; what was not acknowledged was taken back."""
 

@@ -219,6 +219,10 @@ class Preparer:
         if not isinstance(text, str):
             raise BadArgument(argument=what, detail=f"expected text, got {type(text).__name__}")
         check_text(text, what=what)
+        return self.without_secrets(text, what)
+
+    def without_secrets(self, text: str, what: str) -> str:
+        """Return the text with its secrets masked; raises SecretFound where the store does not mask them."""
         hits = self._secrets.find(text)
         if not hits:
             return text

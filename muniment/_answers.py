@@ -218,13 +218,22 @@ class Verification(Answer, frozen=True, kw_only=True):
 
 
 class RebuildReport(Answer, frozen=True, kw_only=True):
-    """What a rebuild did: digests before and after, which must be equal."""
+    """
+    What a rebuild did, or a check found: digests of the live projections and of the new ones, which must be equal.
+
+    `start` is `origin`, `partial` (the rest of a rebuild that was interrupted) or `snapshot`, `resumed_after` the last
+    event that was not folded again, and `embedded` how many vectors were made.
+    """
 
     ok: bool
     events: int
     seconds: float
     before: dict[str, str]
     after: dict[str, str]
+    projections: tuple[str, ...] = ()
+    start: str = "origin"
+    resumed_after: int = 0
+    embedded: int = 0
 
 
 def jsonable(value: object) -> object:

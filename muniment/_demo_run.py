@@ -18,7 +18,7 @@ from muniment.gate import Action, KeyFile
 from ._answers import BeliefView, Decision, Hit
 from ._demo_page import Out, Page, clip, may_colour
 from ._demo_script import SCOPE, Question, Script, Statement, script_for, shipped_script
-from ._importing import ImportReport
+from ._import_run import ImportReport
 from ._session import Session
 from ._store import Store, open_store
 from ._user import UserSession

@@ -15,9 +15,9 @@ import msgspec
 from muniment.events import BadArgument
 from muniment.gate import Action, Policy, Use
 
+from ._import_fields import content_of
 from ._importers import Turn, detect_format, open_transcript
 from ._importers._turns import as_object
-from ._importing import content_of
 
 SHIPPED: Final = Path(str(files("muniment") / "_demo"))
 SCOPE: Final = "demo"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,9 +45,18 @@ from muniment.events import (
 )
 from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
-from muniment.projections import Dense, Embedder, Graph, Place, Projections, location, without_collection
+from muniment.projections import (
+    Dense,
+    Embedder,
+    Graph,
+    Place,
+    Projections,
+    Snapshots,
+    location,
+    without_collection,
+)
+from muniment.replay import Held
 
-from ._snapshots import Snapshots
 from ._witness import Checkpoint, Witness, quietly
 
 _SAVED_AFTER: Final = 65_536
@@ -130,8 +139,11 @@ class Engine:
             self.keys.live_key,
             self.state.read_memory,
             options.load_embedder,
+            beside=not options.read_only,
         )
-        self._saved_at, self._words_wait = self.snapshots.load(self.log, self.state), False
+        self._saved_at = self.snapshots.load(self.log, self.state)
+        # Made by another analyser, or lost: closing saves what is made in their place.
+        self._words_wait = self._saved_at > 0 and bool(self.state.recall.unsaved())
         try:
             self._begin()
         except BaseException:
@@ -296,18 +308,22 @@ class Engine:
             reader.log.close()
         return slots
 
-    def save(self) -> None:
-        """Save the projections, so that the next opening starts from here."""
+    def save(self, *, closing: bool = False, force: bool = False) -> None:
+        """
+        Save the projections, so that the next opening starts from here.
+
+        With `closing` nothing is asked after; `force` saves what was saved before, too.
+        """
         if self.options.read_only:
             return
         self.dense.save()
-        if self.head.seq > self._saved_at or self._words_wait:
-            self._save(words=True)
+        if force or self.head.seq > self._saved_at or self._words_wait:
+            self._save(words=True, closing=closing)
 
-    def _save(self, *, words: bool) -> None:
+    def _save(self, *, words: bool, closing: bool = False) -> None:
         with self.lock.hold():
             self.door.settle()
-            self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words)
+            self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
             self._words_wait = not words
 
     def _fold_upto(self, seq: int) -> Projections:
@@ -325,12 +341,14 @@ class Engine:
 
     def close(self) -> None:
         """Save and release everything. Closing twice is allowed."""
+        # Without the mutex: what is embedded beside needs it to come to an end.
+        self.dense.stop()
         with self.mutex:
             if self._closed:
                 return
             try:
                 if self._pid == os.getpid():
-                    self.save()
+                    self.save(closing=True)
                     if not self.options.read_only and self.witness.is_behind(self.head):
                         self.checkpoint()
             finally:
@@ -341,17 +359,43 @@ class Engine:
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""
+        self.dense.stop()
         with self.mutex:
             self._closed = True
             self._release()
 
-    def rebuild(self) -> None:
-        """Drop what is in memory and on disk of the projections, and fold the log again."""
-        self.dense.save()
-        for path in self.files.projections.glob("*.snap"):
-            path.unlink()
-        self._release()
-        self._open()
+    @contextmanager
+    def hold(self) -> Generator[Held, None, None]:
+        """Hold the writer lock for a moment, with nothing left to finish: keys may be kept now."""
+        with self.mutex:
+            self._check_open()
+            with self.lock.hold():
+                self.door.settle()
+                closed = {scope: seq for scope, (seq, _, _) in self.state.register.closed.items()}
+                yield Held(self.keys.epoch, closed, self.snapshots)
+
+    def adopt(self, *, same: bool) -> None:
+        """Go on from what is saved. When it is the `same` as what is in memory, the vectors there stay."""
+        with self.mutex:
+            self.refresh()
+            head, fresh = self.log.head, Projections(self._open_body, self.read_body)
+            saved_at = self.snapshots.load(self.log, fresh)
+            if not saved_at:
+                self.log.resume(head)  # lost since: what is in memory is the same
+                return
+            if same:
+                fresh.recall.inherit_vectors(self.state.recall)
+            self.state.become(fresh)
+            self._saved_at, self._words_wait = saved_at, False
+            self.guard = Guard(self.state, self.options.policy)
+            self.dense.follow(self.state.recall)
+            with without_collection():
+                self.door.catch_up()
+            if self.rolled_back:
+                self.state.erase_shredded(self.keys.shredded, seq=self.head.seq, recorded_at=self.head.recorded_at)
+            graph, self.graph = self.graph, Graph(self.state)
+        # Without the mutex: whoever holds the graph's lock may be waiting for it.
+        graph.close()
 
     def _release(self) -> None:
         self.snapshots.close()

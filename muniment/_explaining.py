@@ -82,7 +82,7 @@ def explain_memory(engine: Engine, memory: Memory) -> MemoryExplanation:
     record = Views(engine.state).record(memory, Point(engine.now(), engine.state.seq))
     successor = None if record.superseded_by is None else bytes.fromhex(record.superseded_by)
     life = life_of(register, memory, successor)
-    reasons = _reasons(engine, {step.event for step in life.steps})
+    reasons = reasons_of(engine, {step.event for step in life.steps})
     return MemoryExplanation(
         id=record.id,
         record=record,
@@ -178,7 +178,7 @@ def _citing(life: Life, decisions: ById[DecisionRecord]) -> tuple[DecisionCiting
     )
 
 
-def _reasons(engine: Engine, wanted: Collection[bytes]) -> dict[bytes, str | None]:
+def reasons_of(engine: Engine, wanted: Collection[bytes]) -> dict[bytes, str | None]:
     """Return the reason of each event, read from the log: the register keeps no words."""
     found: dict[bytes, str | None] = {}
     reader = engine.reader()

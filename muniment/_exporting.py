@@ -4,24 +4,26 @@ Export: a scope's memories as JSON lines, a header first.
     {"muniment_export":1,"store":"<hex>","scope":"acme","head":"<seq>:<chain>","memories":2}
     {"content":"The launch is on 12 March.","kind":"fact","about":["launch","date"],"value":{"$date":"2026-03-12"},...}
 
-What JSON has no word for travels as an object with one key: `$date`, `$datetime`, `$bytes` (base64). An object of the
-user's own whose first key begins with `$` is wrapped as `{"$object":{...}}`, so that every value has one spelling. Ids
-and record times are told, and are not what an import will give; rank is not told at all: whoever imports has their own.
+Values are written as `_json_values` says. Ids and record times are told, and are not what an import will give; rank is
+not told at all: whoever imports has their own.
+What depends on rank is told instead: without `entitled` something stronger held the key when the memory was written,
+and this one stands beside it; `settled` says that another value has had the last word since.
 """
 
 from __future__ import annotations
 
-import base64
-from datetime import date, datetime
-from typing import IO, Final, cast
+from collections.abc import Sequence
+from typing import IO, Final
 
 import msgspec
 
-from muniment.events import BadValue, Data, ScopeUnknown, format_id, format_instant, parse_scope
-from muniment.projections import FateKind, Memory
+from muniment.events import ScopeUnknown, Status, format_id, format_instant, parse_scope
+from muniment.projections import FAR_FUTURE, LATEST, Fate, FateKind, Link, Memory
 
 from ._answers import Record
 from ._engine import Engine
+from ._explaining import reasons_of
+from ._json_values import format_value
 from ._points import Point
 from ._views import Views
 
@@ -39,7 +41,7 @@ def export_scope(engine: Engine, scope: str, file: IO[str]) -> int:
     register = engine.state.register
     if checked not in register.scopes:
         raise ScopeUnknown(scope=checked)
-    views, at = Views(engine.state), Point(engine.now(), engine.state.seq)
+    at = Point(engine.now(), engine.state.seq)
     memories = [m for m in register.in_scope(checked, at.known) if m.erasure is None]
     header: dict[str, object] = {
         "muniment_export": EXPORT_FORMAT,
@@ -49,14 +51,58 @@ def export_scope(engine: Engine, scope: str, file: IO[str]) -> int:
         "memories": len(memories),
     }
     file.write(_line(header))
+    exporter = _Exporter(engine, at, memories)
     for memory in memories:
-        file.write(_line(_exported(memory, views.record(memory, at))))
+        file.write(_line(exporter.fields(memory)))
     return len(memories)
+
+
+class _Exporter:
+    def __init__(self, engine: Engine, at: Point, memories: Sequence[Memory]) -> None:
+        self._state, self._at, self._views = engine.state, at, Views(engine.state)
+        retirements = {retired.event for memory in memories if (retired := _retirement(memory)) is not None}
+        self._reasons = reasons_of(engine, retirements) if retirements else {}
+
+    def fields(self, memory: Memory) -> dict[str, object]:
+        """Return a memory as it is written."""
+        record = self._views.record(memory, self._at)
+        entitled = record.status != Status.DISPUTED and self._is_entitled(memory)
+        explicit = any(fate.kind is FateKind.SUPERSEDED for fate in memory.fates)
+        retired = _retirement(memory)
+        return _exported(memory, record) | {
+            "retired_from": None if retired is None else format_instant(retired.until),
+            "retired_for": None if retired is None else self._reasons.get(retired.event),
+            "links": [[link.type, format_id(link.end)] for link in self._links_from(memory)],
+            "entitled": entitled,
+            "settled": not entitled and not explicit and record.status == Status.SUPERSEDED,
+        }
+
+    def _links_from(self, memory: Memory) -> list[Link]:
+        links = self._state.register.links_at.get(memory.id, ())
+        return [link for link in links if link.start == memory.id and link.ended_seq == FAR_FUTURE]
+
+    def _is_entitled(self, memory: Memory) -> bool:
+        """Tell whether a memory took over its key wherever it holds, when it was written."""
+        envelope, beliefs = memory.envelope, self._state.beliefs
+        if envelope.belief_key is None or envelope.many:
+            return True
+        known = LATEST if envelope.pending else memory.seq
+        points = {envelope.valid_from}
+        for other in self._state.register.statements(memory):
+            if other.seq >= memory.seq:
+                break
+            points.update(p for p in (other.envelope.valid_from, other.valid_until) if memory.covers(p))
+        held = (beliefs.resolution(memory, valid_at=point, known=known).current for point in points)
+        return all(holder is None or holder.id == memory.id for holder in held)
+
+
+def _retirement(memory: Memory) -> Fate | None:
+    retired = [fate for fate in memory.fates if fate.kind is FateKind.RETIRED]
+    return min(retired, key=lambda fate: fate.until, default=None)
 
 
 def _exported(memory: Memory, record: Record) -> dict[str, object]:
     envelope = memory.envelope
-    retired = [fate for fate in memory.fates if fate.kind is FateKind.RETIRED]
     return {
         "id": record.id,
         "recorded_at": format_instant(memory.recorded_at),
@@ -75,58 +121,12 @@ def _exported(memory: Memory, record: Record) -> dict[str, object]:
         "applies_when": record.applies_when,
         "valid_from": format_instant(envelope.valid_from),
         "valid_to": None if envelope.valid_to is None else format_instant(envelope.valid_to),
-        "retired_from": format_instant(min(fate.until for fate in retired)) if retired else None,
         "reason": record.reason,
         "derived_from": list(record.derived_from),
         "supersedes": record.supersedes,
-        "links": [[kind, format_id(end)] for kind, end in envelope.links],
         "status": record.status,
     }
 
 
 def _line(fields: dict[str, object]) -> str:
     return msgspec.json.encode(fields).decode() + "\n"
-
-
-def format_value(data: object) -> object:
-    """Return JSON from which `parse_value` gives back an equal value of the same type."""
-    match data:
-        case datetime():
-            return {"$datetime": data.isoformat()}
-        case date():
-            return {"$date": data.isoformat()}
-        case bytes():
-            return {"$bytes": base64.b64encode(data).decode()}
-        case list() | tuple():
-            return [format_value(item) for item in cast("list[object]", data)]
-        case dict():
-            fields = {key: format_value(item) for key, item in cast("dict[str, object]", data).items()}
-            return {"$object": fields} if next(iter(fields), "").startswith("$") else fields
-        case _:
-            return data
-
-
-def parse_value(found: object) -> Data:
-    """Return the value that `format_value` was given; raises BadValue for what it never writes."""
-    if isinstance(found, list):
-        return [parse_value(item) for item in cast("list[object]", found)]
-    if not isinstance(found, dict):
-        return cast("Data", found)
-    fields = cast("dict[str, object]", found)
-    if not next(iter(fields), "").startswith("$"):
-        return {key: parse_value(item) for key, item in fields.items()}
-    try:
-        match fields:
-            case {"$datetime": str(text), **rest} if not rest:
-                return datetime.fromisoformat(text)
-            case {"$date": str(text), **rest} if not rest:
-                return date.fromisoformat(text)
-            case {"$bytes": str(text), **rest} if not rest:
-                return base64.b64decode(text, validate=True)
-            case {"$object": dict(wrapped), **rest} if not rest:
-                return {key: parse_value(item) for key, item in cast("dict[str, object]", wrapped).items()}
-            case _:
-                pass
-    except ValueError as error:
-        raise BadValue(what="an exported value", detail=str(error)) from error
-    raise BadValue(what="an exported value", detail=f"`{next(iter(fields))}` is no type that is known")

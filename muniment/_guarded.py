@@ -39,7 +39,7 @@ def guarded(
         ActionDenied: with the decision's reasons, and what a user can sign, in its facts.
         BadValue: an argument cannot be stated exactly, so nobody could have confirmed it.
     """
-    session = _session(by, scope, actor)
+    session = acting_session(by, scope, actor)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
@@ -71,7 +71,8 @@ def guarded(
     return decorate
 
 
-def _session(by: Session | Store, scope: str | None, actor: str | None) -> Session:
+def acting_session(by: Session | Store, scope: str | None, actor: str | None) -> Session:
+    """Return the session that acts: the one given, or one made on the store for `scope` and `actor`."""
     if isinstance(by, Session):
         if scope is not None or actor is not None:
             raise BadArgument(argument="scope", detail="a session has its own scope and actor")

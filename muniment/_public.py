@@ -48,7 +48,8 @@ from ._auditing import Audit, AuditedEvidence, AuditedSignature
 from ._context import WEAK, Context
 from ._explaining import DecisionCiting, DecisionExplanation, LifeStep, MemoryExplanation
 from ._guarded import guarded
-from ._importing import ImportReport, RefusedTurn, SkippedTurn, import_file
+from ._import_run import ImportReport, RefusedTurn, SkippedTurn
+from ._importing import import_file
 from ._operator import Operator, TombstoneView, Trace
 from ._reading import Subtree
 from ._recalling import Hits

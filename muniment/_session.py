@@ -33,13 +33,13 @@ from muniment.gate import (
 )
 from muniment.projections import Command
 
-from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Refusal
+from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt
 from ._deciding import decided_draft, decision_of, question_of, recorded_decision
 from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
 from ._once import append_once
 from ._reading import check_cited
 from ._telemetry import traced
-from ._writing import Writing, refusal_of, with_command
+from ._writing import Writing, with_command
 
 Planned = Callable[[Moment], Draft]
 
@@ -115,7 +115,7 @@ class Session(Writing):
         if on_refusal not in ("fail", "skip"):
             raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
         self._engine.preparer.command_id(command_id)
-        refused: list[Refusal] = []
+        unfit: list[tuple[int, Refused]] = []
         requests: list[tuple[int, MemoryRequest]] = []
         handle = self._handle()
         if not isinstance(cast("object", items), Iterable):
@@ -125,9 +125,10 @@ class Session(Writing):
                 requests.append((index, self._request_of_item(handle, item, index, command_id)))
             except Refused as error:
                 if on_refusal == "fail":
+                    self._count_refusal("remember", error)
                     raise
-                refused.append(refusal_of(index, error))
-        return self._write_requests("remember", requests, refused, skip=on_refusal == "skip")
+                unfit.append((index, error))
+        return self._write_requests("remember", requests, unfit, skip=on_refusal == "skip")
 
     @traced("supersede", "update_memory")
     def supersede(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +38,7 @@ from muniment.gate import (
     rank_of,
 )
 from muniment.projections import Embedder, load_embedder, packaged_embedder
+from muniment.replay import Progress
 
 from ._answers import Decision, RebuildReport, Receipt, Verification
 from ._auditing import Audit, audit_decision
@@ -46,11 +46,13 @@ from ._engine import Engine, Options
 from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
 from ._exporting import export_scope
 from ._finding import find_id
-from ._importing import ImportOptions, ImportReport, import_file
+from ._import_run import ImportReport
+from ._importing import ImportOptions, import_file
 from ._keys import sign_replacement
 from ._operator import Operator
 from ._points import KnownAt, Point
 from ._reading import Reads, check_reads
+from ._rebuilding import Asked, rebuilt
 from ._receipts import prove
 from ._replayed import PastStore
 from ._replaying import replayed
@@ -374,25 +376,27 @@ class Store:
         """The name under which the log's checkpoints are known: `muniment/` and the store's id."""
         return self._engine.witness.origin
 
-    def rebuild(self, *, embed: bool = True, progress: Callable[[int, int], None] | None = None) -> RebuildReport:
-        """Drop the projections, fold the log again, make missing vectors, and compare the digests."""
-        engine = self._engine
-        with engine.mutex:
-            engine.refresh()
-            started = time.perf_counter()
-            before = engine.state.digests()
-            engine.rebuild()
-            after = engine.state.digests()
-            if embed:
-                engine.dense.embed_all(progress)
-            engine.save()
-            return RebuildReport(
-                ok=before == after,
-                events=engine.head.seq,
-                seconds=round(time.perf_counter() - started, 3),
-                before=before,
-                after=after,
-            )
+    def rebuild(
+        self,
+        projection: str | None = None,
+        *,
+        re_embed: bool = False,
+        check: bool = False,
+        embed: bool = True,
+        progress: Progress | None = None,
+    ) -> RebuildReport:
+        """
+        Build the projections anew from the log, beside those in use, compare the two, and put the new in their place.
+
+        Others read and write meanwhile, in this process and in others. What was interrupted is resumed by the next
+        call. `projection` is `recall`, `beliefs` or `tombstones`, by default all. Vectors are kept, and missing ones
+        made unless `embed=False`; `re_embed` makes them all anew. `check` compares only, and writes nothing.
+        `progress` is called with a step, how much of it is done, and of how much.
+
+        Raises:
+            RebuildRunning: another one has not ended. BadArgument: there is no such projection.
+        """
+        return rebuilt(self._engine, Asked(projection, re_embed, check, embed, progress))
 
     def embed(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Make every missing vector now, and return how many were made."""

@@ -97,7 +97,7 @@ class Writing(Reading):
         except Refused as error:
             self._count_refusal(verb, error)
             raise
-        return self._write_requests(verb, [(0, request)], [], skip=False)[0]
+        return self._write_requests(verb, [(0, request)], skip=False)[0]
 
     def _count_refusal(self, verb: str, error: Refused) -> None:
         engine = self._engine
@@ -109,18 +109,31 @@ class Writing(Reading):
         engine.append(plan)
 
     def _write_requests(
-        self, verb: str, requests: Sequence[tuple[int, MemoryRequest]], refused: list[Refusal], *, skip: bool
+        self,
+        verb: str,
+        requests: Sequence[tuple[int, MemoryRequest]],
+        unfit: Sequence[tuple[int, Refused]] = (),
+        *,
+        skip: bool,
+        check: Callable[[Moment], None] | None = None,
     ) -> BatchReceipt:
+        """Write what is admitted; `unfit` was refused before it came so far, and is counted in the same batch."""
         engine = self._engine
         outcomes: list[Draft | Existing] = []
         raised: list[Refused] = []
-        prepared = len(refused)
+        refused: list[Refusal] = []
 
         def plan(at: Moment) -> list[Draft]:
             outcomes.clear()
             raised.clear()
-            del refused[prepared:]
+            refused[:] = [refusal_of(index, error) for index, error in unfit]
+            if check is not None:
+                check(at)
             batch = Batch(at)
+            for _, error in unfit:
+                counted = engine.admission.refusal(self._speaker, verb, error, at)
+                if counted is not None:
+                    batch.add(counted)
             for index, request in requests:
                 try:
                     outcome = engine.admission.admit_memory(request, at, batch)

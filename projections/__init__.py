@@ -1,6 +1,6 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
-from . import _recall, _register, _tombstones, _tree
+from ._anew import VectorsAnew
 from ._beliefs import LIVE, Belief, Beliefs, Standing, is_listed
 from ._bundle import Projections, spans, without_collection
 from ._dense import Dense
@@ -9,11 +9,12 @@ from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
 from ._ranking import Fused, Rankable, question_of, rank, strength_of
-from ._recall import Mask, Partition, Recall, location
+from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest, location
 from ._register import Register
 from ._resolve import has_lapsed
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
+from ._snapshots import PROJECTION_VERSIONS, Made, Snapshots, fingerprints
 from ._state import (
     FAR_FUTURE,
     LATEST,
@@ -36,9 +37,7 @@ from ._state import (
 from ._tokens import ANALYZER_ID
 from ._tombstones import Tombstone, Tombstones, from_ledger
 from ._tree import Tree
-
-PROJECTION_VERSIONS = (_register.VERSION, _tombstones.VERSION, _recall.VERSION, _tree.VERSION)
-"""Raised, each, whenever the same log would give another projection."""
+from ._vector_file import remove_unfinished_vectors
 
 __all__ = [
     "ANALYZER_ID",
@@ -66,8 +65,10 @@ __all__ = [
     "Fused",
     "Graph",
     "Link",
+    "Made",
     "Mask",
     "Memory",
+    "NothingSaved",
     "Partition",
     "Place",
     "PlainSections",
@@ -82,10 +83,14 @@ __all__ = [
     "Scopes",
     "SealedSections",
     "Sections",
+    "Snapshots",
     "Standing",
     "Tombstone",
     "Tombstones",
     "Tree",
+    "VectorsAnew",
+    "WordsDigest",
+    "fingerprints",
     "from_ledger",
     "has_lapsed",
     "indexed_text",
@@ -96,6 +101,7 @@ __all__ = [
     "packaged_embedder",
     "question_of",
     "rank",
+    "remove_unfinished_vectors",
     "spans",
     "strength_of",
     "without_collection",

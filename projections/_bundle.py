@@ -61,6 +61,11 @@ class Projections:
         """The last event applied."""
         return self.register.seq
 
+    def become(self, other: Projections) -> None:
+        """Hold from now on what other projections of the same log hold, which nobody uses any more."""
+        self.register, self.tombstones, self.tree = other.register, other.tombstones, other.tree
+        self.beliefs, self.recall = other.beliefs, other.recall
+
     def apply(self, batch: Batch) -> None:
         """Take in the next batch."""
         self.register.apply(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -10,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muniment.events import MunimentError
+from muniment.events import ModelMissing, MunimentError
 
 from ._embedder import Embedder
 from ._recall import Partition, Recall
@@ -22,6 +23,12 @@ EMBED_WHILE_ASKED: Final = 256
 """How many missing vectors a question waits for, about a second's worth; with more missing, words answer alone."""
 _AT_ONCE: Final = 256
 Progress = Callable[[int, int], None]
+
+
+def _end(stopping: threading.Event, worker: threading.Thread) -> None:
+    stopping.set()
+    if worker.is_alive() and worker is not threading.current_thread():
+        worker.join()
 
 
 class _Missing(NamedTuple):
@@ -45,7 +52,10 @@ class Dense:
         slot_key: SlotKey,
         read_body: ReadBody,
         load: Callable[[], Embedder] | None,
+        *,
+        beside: bool = False,
     ) -> None:
+        """With `beside`, vectors that no question waits for are made by a thread of its own, and kept."""
         self._mutex, self._recall, self._directory, self._slot_key = mutex, recall, directory, slot_key
         self._loading = threading.Lock()
         self._read_body, self._load = read_body, load
@@ -54,6 +64,8 @@ class Dense:
         self._kept: dict[bytes, NDArray[np.float32]] = {}
         self._unsaved: list[tuple[bytes, int, NDArray[np.float32]]] = []
         self._beside = False
+        self._embeds_beside, self._stopping = beside, threading.Event()
+        self._worker: threading.Thread | None = None
         self.problem: MunimentError | None = None
 
     def query_vector(self, query: str, scopes: Sequence[str]) -> NDArray[np.float32] | None:
@@ -70,6 +82,7 @@ class Dense:
         with self._mutex:
             missing = self._missing(scopes)
         if len(missing) > EMBED_WHILE_ASKED:
+            self._embed_beside()
             return None
         self._embed(embedder, missing, None)
         return embedder.embed_query(query)
@@ -102,6 +115,60 @@ class Dense:
             missing = self._missing(self._recall.scopes())
         self._embed(embedder, missing, progress)
         return len(missing)
+
+    def stop(self) -> None:
+        """End what goes on beside, and wait for it; the caller does not hold the mutex."""
+        self._stopping.set()
+        worker = self._worker
+        if worker is not None and worker is not threading.current_thread():
+            worker.join()
+
+    def follow(self, recall: Recall) -> None:
+        """Make vectors for other partitions from now on. The caller holds the mutex."""
+        if self._file is not None:
+            self._file.append(self._unsaved)
+            self._unsaved.clear()
+        self._recall = recall
+
+    def take_again(self) -> None:
+        """Drop the vectors in memory, and take those that the file has now. The caller does not hold the mutex."""
+        kept = {} if self._file is None else self._file.load()
+        with self._mutex:
+            self._kept = kept
+            for scope in self._recall.scopes():
+                partition = self._recall.partition(scope)
+                if partition is not None:
+                    partition.vectors = None
+
+    def embedder(self) -> Embedder | None:
+        """Return the model, loaded; None when there is none, and `problem` says why if it should be there."""
+        return self._loaded()
+
+    def _embed_beside(self) -> None:
+        # One thread, which ends with the process as well: what it has made until then is kept.
+        with self._loading:
+            if self._embeds_beside and not self._stopping.is_set() and self._worker is None:
+                self._worker = threading.Thread(target=self._embed_missing, name="muniment-vectors", daemon=True)
+                weakref.finalize(self, _end, self._stopping, self._worker)
+                self._worker.start()
+
+    def _embed_missing(self) -> None:
+        embedder = self._loaded()
+        try:
+            while embedder is not None and not self._stopping.is_set():
+                with self._mutex:
+                    missing = self._missing(self._recall.scopes())[: 16 * _AT_ONCE]
+                if not missing:
+                    return
+                for start in range(0, len(missing), _AT_ONCE):
+                    if not self._stopping.is_set():
+                        self._embed(embedder, missing[start : start + _AT_ONCE], None)
+                self.save()
+        except (MunimentError, OSError) as error:
+            # Say, a full disk: words go on answering, and whoever asks is told.
+            self.problem = error if isinstance(error, MunimentError) else ModelMissing(detail=str(error))
+        finally:
+            self._worker = None
 
     def save(self) -> None:
         """Keep the vectors that were made since, sealed. Asking alone never writes."""

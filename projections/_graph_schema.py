@@ -187,9 +187,15 @@ FROM raw.links l, raw.point p
 WHERE l.seq <= p.known
     AND l."start" IN (SELECT id FROM raw.memories m WHERE m.seq <= p.known)
     AND l."end" IN (SELECT id FROM raw.memories m WHERE m.seq <= p.known);
+CREATE VIEW raw.touched AS
+SELECT t.at, list(m.id ORDER BY m.seq) AS ids
+FROM (
+    SELECT erased_seq AS at, seq AS mem FROM raw.memories WHERE erased_seq < $far UNION SELECT seq, mem FROM raw.fates
+) t JOIN raw.memories m ON m.seq = t.mem GROUP BY t.at;
 CREATE VIEW events AS
-SELECT e.seq, raw.instant(e.recorded_at) AS recorded_at, e.type, e.id, e.scope, e.actor, e.origin, e.target
-FROM raw.events e, raw.point p WHERE e.seq <= p.known;
+SELECT e.seq, raw.instant(e.recorded_at) AS recorded_at, e.type, e.id, e.scope, e.actor, e.origin, e.target,
+    coalesce(t.ids, []::VARCHAR[]) AS touched
+FROM raw.point p, raw.events e LEFT JOIN raw.touched t ON t.at = e.seq WHERE e.seq <= p.known;
 CREATE VIEW decisions AS
 SELECT d.id, d.scope, d.actor, d.action, d.use, d.allowed, d.reasons, d.evidence, d.confirmation, d.prohibition,
     d.policy, d.at_seq, raw.instant(d.decided_at) AS decided_at, d.seq, raw.instant(d.recorded_at) AS recorded_at,

@@ -170,12 +170,12 @@ class Kept:
 
     def digest(self) -> bytes:
         """Return a hash of all that is stated; equal for live and rebuilt registers of one log, saved or not."""
-        hasher = blake3(_encode(self._small()))
-        for table in self._tables():
-            hasher.update(table.shape.name.encode())
-            for piece in table.pieces():
-                hasher.update(piece)
-        return hasher.digest()
+        return _digest(_encode(self._small()), self._tables())
+
+    def digest_later(self) -> Callable[[], bytes]:
+        """Return what makes the digest of this moment, for a thread that leaves the register to others meanwhile."""
+        small, tables = _encode(self._small()), [table.detached() for table in self._tables()]
+        return lambda: _digest(small, tables)
 
     def sections(self) -> Iterator[tuple[str, Iterable[Buffer]]]:
         """Yield the register as sections; nothing in it is words."""
@@ -253,6 +253,15 @@ class Kept:
         self.closed = {scope: (seq, at, event) for scope, seq, at, event in small.closed}
         self.lifted_scopes = dict(small.lifted_scopes)
         self.refusals = {(scope, code): count for scope, code, count in small.refusals}
+
+
+def _digest(small: bytes, tables: Iterable[AnyTable]) -> bytes:
+    hasher = blake3(small)
+    for table in tables:
+        hasher.update(table.shape.name.encode())
+        for piece in table.pieces():
+            hasher.update(piece)
+    return hasher.digest()
 
 
 def action_of(body: Body | None) -> bytes | None:

@@ -7,7 +7,7 @@ words are taken in when somebody asks, and vectors are made then too, up to a bo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -47,7 +47,7 @@ class Partition:
     """What is derived from the rows of one scope, in sequence order."""
 
     def __init__(self, scope: str, stored: Stored, read_body: ReadBody, saved: Fragments) -> None:
-        self._scope, self._stored = scope, stored
+        self.scope, self._stored = scope, stored
         self.words = ScopeWords(scope, lambda: self.rows, read_body, saved)
         self.erased = self.words.erased
         self.closed = False
@@ -56,7 +56,7 @@ class Partition:
     @property
     def rows(self) -> ScopeRows:
         """The memories."""
-        return self._stored.rows[self._scope]
+        return self._stored.rows[self.scope]
 
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here."""
@@ -123,38 +123,83 @@ class Recall:
     def digest(self) -> bytes:
         """Return a hash of all words and facets; vectors, being floating point, are left out."""
         self.absorb()
-        hasher = blake3(_encode(self.seq))
-        for scope in sorted(self._stored.rows):
-            partition = self.partition(scope)
-            if partition is not None:
-                hasher.update(_encode((scope, len(partition.rows), sorted(partition.erased))))
-                for digest in partition.words.digests():
-                    hasher.update(digest)
-        return hasher.digest()
+        return WordsDigest(self).digest()
 
     # --- saving -------------------------------------------------------------------------------------------------------
 
-    def unsaved_chunks(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the chunks of words that no saved one equals, and what is derived from their memories' bodies."""
-        upto = {chunk: self._end_of(chunk) for chunk in range((self.seq >> SEGMENT_BITS) + 1)}
+    def unsaved(self) -> list[int]:
+        """Return the chunks of words that no saved one equals."""
+        upto = {chunk: self._end_of(chunk) for chunk in range(self.chunks)}
         changed = {chunk for chunk, seq in upto.items() if self._saved_upto.get(chunk, -1) < seq}
         for partition in self._partitions.values():
             changed |= partition.words.changed()
-        parts: dict[int, list[ScopeWords]] = {chunk: [] for chunk in sorted(changed)}
-        for scope in sorted(self._stored.rows):
-            found = self.partition(scope)
-            for chunk in () if found is None else found.words.chunks():
-                if found is not None and chunk in parts:
-                    parts[chunk].append(found.words)
-        for chunk, words in parts.items():
-            fragments = [part.fragment(chunk) for part in words]
-            yield chunk, _encode([fragment for fragment in fragments if fragment is not None])
+        return sorted(changed)
 
-    def saved_chunk(self, number: int) -> None:
-        """Learn that a chunk was saved as it is."""
+    def unsaved_chunks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield what `unsaved` names, and what is derived from their memories' bodies."""
+        for chunk in self.unsaved():
+            yield chunk, self.chunk(chunk)
+
+    def saved_chunk(self, number: int, *, release: bool = False) -> None:
+        """Learn that a chunk was saved as it is; `release` says that it will not be asked any more."""
         self._saved_upto[number] = self._end_of(number)
         for partition in self._partitions.values():
-            partition.words.saved(number)
+            partition.words.saved(number, release=release)
+
+    def absorb_chunk(self, number: int) -> None:
+        """Take in the words of one chunk, in all scopes."""
+        for partition in self._sorted():
+            partition.words.absorb((number,))
+
+    def has_words(self, scope: str, chunk: int) -> bool:
+        """Tell whether a chunk's words of a scope were made, in memory or saved."""
+        partition = self._partitions.get(scope)
+        return chunk in self._saved_upto or (partition is not None and partition.words.is_loaded(chunk))
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks of events there are."""
+        return (self.seq >> SEGMENT_BITS) + 1
+
+    def chunk(self, number: int) -> bytes:
+        """Return a chunk of words as it is saved; it is made where it was not."""
+        found = (partition.words.fragment(number) for partition in self._sorted())
+        return _encode([fragment for fragment in found if fragment is not None])
+
+    def differs(self, number: int) -> bool:
+        """Tell whether what was absorbed of a chunk is not what it was taken from."""
+        return any(number in partition.words.changed() for partition in self._partitions.values())
+
+    def unsave(self, chunks: Collection[int] | None = None) -> None:
+        """Learn that chunks, or all, are not saved after all."""
+        for number in list(self._saved_upto) if chunks is None else chunks:
+            self._saved_upto.pop(number, None)
+
+    def trust(self, upto: Mapping[int, int]) -> None:
+        """Learn that chunks were saved, each up to a sequence number."""
+        self._saved_upto.update(upto)
+
+    @property
+    def saved_upto(self) -> Mapping[int, int]:
+        """Which chunks were saved, each up to which sequence number."""
+        return self._saved_upto
+
+    def release(self, number: int) -> None:
+        """Let go of a chunk's words, which are made again when somebody asks."""
+        for partition in self._partitions.values():
+            partition.words.release(number)
+        self._saved.release(number)
+
+    def inherit_vectors(self, other: Recall) -> None:
+        """Take over the vectors of a recall whose rows are the same."""
+        for scope, partition in other._partitions.items():
+            mine = self.partition(scope)
+            if mine is not None:
+                mine.vectors = partition.vectors
+
+    def _sorted(self) -> list[Partition]:
+        found = (self.partition(scope) for scope in sorted(self._stored.rows))
+        return [partition for partition in found if partition is not None]
 
     def save(self) -> bytes:
         """Return what outlives a forget: which rows were erased, and which chunks were saved up to where."""
@@ -204,6 +249,54 @@ class NothingSaved:
     def take(self, chunk: int, scope: str) -> Fragment | None:  # noqa: ARG002
         """Return None."""
         return None
+
+    def release(self, chunk: int) -> None:
+        """Do nothing."""
+
+
+class WordsDigest:
+    """
+    The digest of a recall, made chunk by chunk, so that neither all words are in memory nor its owner stands still.
+
+    What changed after it was made is made again. With `only_made`, words that nobody has made yet are left out.
+    """
+
+    def __init__(self, recall: Recall, *, only_made: bool = False) -> None:
+        self._recall, self._only_made = recall, only_made
+        self._made: dict[tuple[str, int], tuple[tuple[int, int, int], bytes]] = {}
+
+    def waiting(self) -> list[int]:
+        """Return the chunks of which something is to be made, or made again."""
+        return sorted({chunk for _, chunk, _ in self._waiting()})
+
+    def make(self, number: int) -> None:
+        """Make what waits in one chunk."""
+        for partition, chunk, state in list(self._waiting(number)):
+            self._made[partition.scope, chunk] = state, partition.words.digest_of(chunk)
+        self._recall._saved.release(number)
+
+    def digest(self, instead: WordsDigest | None = None) -> bytes:
+        """Return the digest of the whole, having made what still waits; `instead` has what is left out here."""
+        for number in self.waiting():
+            self.make(number)
+        hasher = blake3(_encode(self._recall.seq))
+        for partition in self._recall._sorted():
+            hasher.update(_encode((partition.scope, len(partition.rows), sorted(partition.erased))))
+            for chunk in partition.words.chunks():
+                found = self._made.get((partition.scope, chunk))
+                if found is None and instead is not None:
+                    found = instead._made.get((partition.scope, chunk))
+                hasher.update(b"" if found is None else found[1])
+        return hasher.digest()
+
+    def _waiting(self, only: int | None = None) -> Iterator[tuple[Partition, int, tuple[int, int, int]]]:
+        for partition in self._recall._sorted():
+            for chunk, state in partition.words.states().items():
+                known = self._made.get((partition.scope, chunk))
+                if only not in (None, chunk) or (known is not None and known[0] == state):
+                    continue
+                if known is not None or not self._only_made or self._recall.has_words(partition.scope, chunk):
+                    yield partition, chunk, state
 
 
 def location(place: Place) -> Location:

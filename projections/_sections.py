@@ -54,6 +54,10 @@ class Sections(Protocol):
         """Return some bytes of a section."""
         ...
 
+    def again(self) -> Sections:
+        """Return the same sections for another thread: one object serves one thread at a time."""
+        ...
+
 
 class PlainSections:
     """Sections in memory."""
@@ -69,6 +73,10 @@ class PlainSections:
         """Return some bytes of a section."""
         return self._data.get(name, b"")[start:end]
 
+    def again(self) -> Sections:
+        """Return these: they never change."""
+        return self
+
 
 class SealedSections:
     """
@@ -77,12 +85,14 @@ class SealedSections:
     Everything raises ProjectionStale when the bytes are not those that were written.
     """
 
-    def __init__(self, path: Path, key: bytes) -> None:
+    def __init__(self, path: Path, key: bytes, *, fd: int | None = None) -> None:
+        """Open a file, or read on from a descriptor of it, which then belongs to this."""
+        self._path, self._key = path, key
         self._cipher, self._name = AESGCM(key), path.name
         self._chunks: dict[int, bytes] = {}
         self._fd = -1
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if fd is None else fd
             self._size = os.fstat(self._fd).st_size
         except OSError as error:
             raise ProjectionStale(name=self._name, detail=str(error)) from error
@@ -132,6 +142,13 @@ class SealedSections:
             parts.append(self._chunk(first, offset, length, number)[start - at : upto - at])
             start = upto
         return b"".join(parts)
+
+    def again(self) -> Sections:
+        """Return the same file for another thread, also when it was removed."""
+        try:
+            return SealedSections(self._path, self._key, fd=os.dup(self._fd))
+        except OSError as error:
+            raise self._stale(str(error)) from error
 
     def _chunk(self, first: int, offset: int, length: int, number: int) -> bytes:
         kept = self._chunks.pop(first + number, None)
@@ -185,6 +202,10 @@ class Repairing:
         except ProjectionStale:
             self._sections = self._repair()
             return self._sections.between(name, start, end)
+
+    def again(self) -> Sections:
+        """Return the same sections for another thread, made again as these are."""
+        return Repairing(self._sections.again(), self._repair)
 
 
 def write_sections(path: Path, key: bytes, written: Written) -> None:

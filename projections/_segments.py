@@ -8,7 +8,7 @@ one, and from the log otherwise; one that is full is packed, and unpacked when a
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -25,6 +25,8 @@ from ._threads import Threads
 from ._words import PackedWords, WordIndex, WordStats
 
 SEGMENT_BITS: Final = 12
+_TAKEN_AT_ONCE: Final = 1 << 20
+"""Characters of text after which a piece of a segment is taken into its words."""
 ReadBody = Callable[[Place], MemoryBody | None]
 
 
@@ -55,6 +57,10 @@ class Fragments(Protocol):
 
     def take(self, chunk: int, scope: str) -> Fragment | None:
         """Return a saved segment, or None when it is not there, or not as it was written."""
+        ...
+
+    def release(self, chunk: int) -> None:
+        """Let go of what was read of a chunk; it can be taken again."""
         ...
 
 
@@ -148,10 +154,38 @@ class ScopeWords:
         segment = self._segments.get(chunk)
         return None if segment is None else segment.fragment(self._scope, self._rows()[segment.end - 1].hash)
 
-    def saved(self, chunk: int) -> None:
-        """Learn that the chunk was saved as it is."""
-        if chunk in self._segments:
+    def saved(self, chunk: int, *, release: bool = False) -> None:
+        """Learn that the chunk was saved as it is; `release` says that it will not be asked any more."""
+        if release:
+            self._segments.pop(chunk, None)
+        elif chunk in self._segments:
             self._segments[chunk].changed = False
+
+    def is_loaded(self, chunk: int) -> bool:
+        """Tell whether the chunk's words are in memory."""
+        return chunk in self._segments
+
+    def release(self, chunk: int) -> None:
+        """Let go of a chunk's words: whoever asks for them next makes them from what was saved, or from the log."""
+        self._segments.pop(chunk, None)
+
+    def states(self) -> Mapping[int, tuple[int, int, int]]:
+        """Return what each chunk's words follow from: its first row, the row after its last, how many were erased."""
+        erased = sorted(self.erased)
+        return {
+            chunk: (first, end, bisect_left(erased, end) - bisect_left(erased, first))
+            for chunk, (first, end) in self.chunks().items()
+        }
+
+    def digest_of(self, chunk: int) -> bytes:
+        """Return a digest of a chunk's words and its facets, which it leaves as loaded as they were."""
+        loaded = chunk in self._segments
+        self.absorb((chunk,))
+        segment = self._segments[chunk]
+        digest = segment.words.digest() + _encode(sorted(segment.facets.items()))
+        if not loaded and not segment.changed:
+            self.release(chunk)
+        return digest
 
     def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
         """Return the statistics of the live rows below `upto`."""
@@ -209,13 +243,6 @@ class ScopeWords:
         for chunk in sorted(self._segments):
             yield from self._segments[chunk].facets.values()
 
-    def digests(self) -> Iterator[bytes]:
-        """Yield a digest of each segment's words, and its facets."""
-        for chunk in sorted(self._segments):
-            segment = self._segments[chunk]
-            yield segment.words.digest()
-            yield _encode(sorted(segment.facets.items()))
-
     def _below(self, upto: int) -> Iterator[Segment]:
         for chunk, first in zip(self._chunks, self._firsts, strict=True):
             if first >= upto:
@@ -254,6 +281,7 @@ class ScopeWords:
         start = segment.end
         texts: list[str] = []
         marks: list[list[str]] = []
+        held = 0
         for row in range(start, end):
             body = None if row in self.erased else self._read_body(rows[row].place)
             texts.append("" if body is None else indexed_text(body))
@@ -261,7 +289,11 @@ class ScopeWords:
             facets = NO_FACETS if body is None else Facets(body.tags, body.metadata, thread_of(body))
             if facets != NO_FACETS:
                 segment.facets[row - segment.first] = facets
-        words.add_many(texts, marks)
+            held += len(texts[-1])
+            if held >= _TAKEN_AT_ONCE or row + 1 == end:
+                # A segment of long texts would otherwise be in memory whole, and all its tokens with it.
+                words.add_many(texts, marks)
+                texts, marks, held = [], [], 0
         for row in range(start, end):
             if row in self.erased:
                 words.erase(row - segment.first)

@@ -8,6 +8,7 @@ it is asked for, and may be another object the next time; whoever changes one te
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from itertools import pairwise
 from typing import Final, Generic, TypeVar
 
@@ -70,6 +71,12 @@ class Scopes:
     def saved(self) -> list[str | None]:
         """Return the names by number; None where the scope was closed, and nothing saved has that number."""
         return [None if number in self.closed else name for number, name in enumerate(self.names)]
+
+    def copy(self) -> Scopes:
+        """Return the same numbers, which no later scope changes."""
+        made = Scopes()
+        made.names, made.closed, made._numbers = list(self.names), set(self.closed), dict(self._numbers)
+        return made
 
     def load(self, names: list[str | None]) -> None:
         """Become what was saved."""
@@ -182,6 +189,14 @@ class Table(Generic[Record]):
         if self.saved:
             self._changed = {n: record for n, record in self._changed.items() if self.array("scope")[n] != number}
         self.fresh = [record for record in self.fresh if scope_of(record) != scope]
+
+    def detached(self) -> Table[Record]:
+        """Return the records as they are now, for another thread to read while these go on."""
+        made = Table(self.shape, self._scopes.copy())
+        made.saved, made._sections, made._arrays = self.saved, self._sections.again(), dict(self._arrays)
+        made.fresh = [copy(record) for record in self.fresh]
+        made._changed = {number: copy(record) for number, record in self._changed.items()}
+        return made
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

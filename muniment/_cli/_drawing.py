@@ -28,4 +28,14 @@ def draw_progress(what: str) -> Generator[Callable[[str, int, int], None], None,
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda step, done, total: bar.update(task, description=step, completed=done, total=total)
+        shown = what
+
+        def move(step: str, done: int, total: int) -> None:
+            nonlocal shown
+            if step != shown:
+                # How fast one step goes says nothing about the next.
+                bar.reset(task, description=step, total=total)
+                shown = step
+            bar.update(task, description=step, completed=done, total=total)
+
+        yield move

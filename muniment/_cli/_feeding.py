@@ -20,6 +20,7 @@ from ._settings import Settings, common, signed, signer_for
 @click.option("--user", metavar="NAME", help="The speaker whose words are the user's; needs --key and --as.")
 @click.option("--user-role", is_flag=True, help="The role `user` speaks for the user; needs --key and --as.")
 @click.option("--split", is_flag=True, help="Give each conversation a scope of its own, below S.")
+@click.option("--branches", is_flag=True, help="Take what stands beside the current path of a conversation, too.")
 @click.option("--batch", type=int, default=200, show_default=True, help="So many turns at a time.")
 @click.option("--dry-run", is_flag=True, help="Read and judge, and write nothing.")
 @click.option("--no-embed", is_flag=True, help="Leave vectors for later.")
@@ -28,9 +29,12 @@ from ._settings import Settings, common, signed, signer_for
 @click.pass_obj
 def import_transcript(
     settings: Settings, file: Path, format: str | None, user: str | None, user_role: bool, split: bool,  # noqa: A002
-    batch: int, dry_run: bool, no_embed: bool, key: str | None, principal: str | None,
+    branches: bool, batch: int, dry_run: bool, no_embed: bool, key: str | None, principal: str | None,
 ) -> None:  # fmt: skip
-    """Remember every turn of a transcript. Reading the same file again adds nothing.
+    """Remember what a file of conversations or memories says. Reading the same file again adds nothing.
+
+    ChatGPT's and Claude's exports (.zip or .json), sessions of Claude Code, CLAUDE.md and AGENTS.md, mem0, Midas, the
+    reference MCP memory server, JSON lines of turns, LoCoMo, and what `muniment export` wrote.
 
     \b
     Example:
@@ -47,8 +51,8 @@ def import_transcript(
         if signer is not None and principal is not None:
             store.user_session(scope=scope, principal=principal, signer=signer)  # raises unless the key may speak here
         report = store.import_file(
-            file, scope=scope, format=format, user=user, user_role=user_role, split=split, dry_run=dry_run,
-            batch=batch, progress=moved, embed=not no_embed,
+            file, scope=scope, format=format, user=user, user_role=user_role, split=split,
+            branches=branches, dry_run=dry_run, batch=batch, progress=moved, embed=not no_embed,
         )  # fmt: skip
     emit_fields(report, as_json=settings.json)
 

@@ -9,7 +9,6 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
-from muniment._store import Store
 from muniment.events import BadArgument
 
 from ._output import emit_fields, emit_json, progress_of, talk
@@ -17,38 +16,29 @@ from ._settings import Settings, common
 
 
 @click.command("rebuild-projections")
+@click.option("--projection", metavar="NAME", help="Only this one: recall, beliefs or tombstones.")
 @click.option("--check", is_flag=True, help="Compare with what a fold of the log gives, and change nothing.")
+@click.option("--re-embed", is_flag=True, help="Make all vectors anew; without it they are kept.")
 @click.option("--no-embed", is_flag=True, help="Leave vectors that are missing for later.")
 @common
 @click.pass_context
-def rebuild_projections(context: click.Context, check: bool, no_embed: bool) -> None:
-    """Drop the projections and fold the log again. Exit code 1: they differed.
+def rebuild_projections(
+    context: click.Context, projection: str | None, check: bool, re_embed: bool, no_embed: bool
+) -> None:
+    """Fold the log again beside what is in use, compare, and swap. Exit code 1: they differed.
 
-    A progress bar on a terminal; JSON lines otherwise, for cron and timers.
+    Others may read and write meanwhile, and one that was killed is taken up again. A progress bar on a terminal; JSON
+    lines otherwise, on standard error.
 
     \b
     Example:
       muniment rebuild-projections --check --store memory
     """
     settings = context.ensure_object(Settings)
-    as_json = settings.json or not sys.stdout.isatty()
-    if check:
-        with settings.open(read_only=True) as store:
-            report = _compare(store)
-        emit_fields(report, as_json=as_json)
-        context.exit(0 if report["ok"] else 1)
-    with settings.open() as store, progress_of("embed") as moved:
-        rebuilt = store.rebuild(embed=not no_embed, progress=lambda done, total: moved("embed", done, total))
-    emit_fields(rebuilt, as_json=as_json)
-    context.exit(0 if rebuilt.ok else 1)
-
-
-def _compare(store: Store) -> dict[str, object]:
-    live = store.digests()
-    # Applied by this process and no later: other writers may go on.
-    seq = store.head.seq
-    folded = store.replay(to=seq).digests()
-    return {"ok": live == folded, "events": seq, "live": live, "folded": folded}
+    with settings.open(read_only=check) as store, progress_of("rebuild") as moved:
+        report = store.rebuild(projection, re_embed=re_embed, check=check, embed=not no_embed, progress=moved)
+    emit_fields(report, as_json=settings.json or not sys.stdout.isatty())
+    context.exit(0 if report.ok else 1)
 
 
 @click.command()

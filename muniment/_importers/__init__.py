@@ -1,6 +1,9 @@
-"""Readers that turn a transcript file into a stream of turns. They know nothing of the engine."""
+"""Readers that turn a file of conversations or memories into a stream of turns. They know nothing of the engine."""
 
 from ._detect import FORMATS, detect_format, open_transcript
-from ._turns import Role, Skipped, Transcript, Turn
+from ._turns import Ending, Found, Linking, Note, Role, Skipped, Transcript, Turn
 
-__all__ = ["FORMATS", "Role", "Skipped", "Transcript", "Turn", "detect_format", "open_transcript"]
+__all__ = [
+    "FORMATS", "Ending", "Found", "Linking", "Note", "Role", "Skipped", "Transcript", "Turn", "detect_format",
+    "open_transcript",
+]  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
@@ -43,6 +45,11 @@ class JsonCursor:
         self._at = 0
         self._dropped = 0
         self._ended = False
+
+    @property
+    def position(self) -> int:
+        """How many characters were taken so far."""
+        return self._dropped + self._at
 
     def peek(self) -> str:
         """Return the next character that is not white space, or `""` at the end of the file."""
@@ -133,7 +140,10 @@ class JsonCursor:
         return False
 
     def _fill(self, size: int) -> None:
-        data = self._file.read(size)
+        try:
+            data = self._file.read(size)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise self._malformed("the archive is damaged here") from error
         self._on_read(len(data))
         self._ended = not data
         try:
@@ -145,7 +155,7 @@ class JsonCursor:
         self._at = 0
 
     def _malformed(self, why: str) -> Malformed:
-        return Malformed(self._dropped + self._at, why)
+        return Malformed(self.position, why)
 
 
 def _end_of_space(text: str, start: int) -> int:

@@ -170,7 +170,7 @@ def _session(cursor: JsonCursor, outline: _Outline, session: str, seen: set[str]
         if isinstance(turn, Turn):
             where = f"{turn.conversation}/{turn.position}"
             if turn.position in seen:
-                turn = Skipped(where=where, why="this position was used before in the conversation")
+                turn = Skipped(where=where, why="this position was used before in the conversation", code="duplicate")
             elif unreadable:
                 turn = Skipped(where=where, why=f"the time of {session} cannot be read")
             else:
@@ -194,6 +194,6 @@ def _turn(value: object, conversation: str, session: str, index: int, start: int
         text = f"{text} [image: {caption}]".lstrip()
     fault = fault_in_text(text) or (speaker and fault_in_text(speaker))
     if fault:
-        return Skipped(where=where, why=fault)
+        return Skipped(where=where, why=fault, code="unfit")
     said_at = None if start is None else start + index * _SECOND
     return Turn(conversation, position, speaker, "other", text, said_at, session)

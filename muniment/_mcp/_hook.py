@@ -11,6 +11,7 @@ of the very call that is made. Protocol: https://code.claude.com/docs/en/hooks
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
@@ -87,7 +88,7 @@ def _why(decision: Decision) -> str:
     if decision.needed:
         parts.append(f"needed: {'; '.join(decision.needed)}")
     if decision.request is not None and len(decision.request) <= _MAX_REQUEST:
-        parts.append(f"the user can sign this: muniment confirm '{decision.request}'")
+        parts.append(f"the user can sign this: muniment confirm {shlex.quote(decision.request)}")
     return ". ".join(parts)
 
 

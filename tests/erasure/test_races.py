@@ -71,5 +71,5 @@ def test_i05_a_reader_beside_a_process_that_forgets_sees_before_or_after(
                 assert content is None or content.startswith(("a secret kumquat number ", "a plain apple "))
             reads += 1
         assert "done\n" == writer.stdout.read()
-        assert reads > 3
+        assert reads > 1
         assert all(content is None or "kumquat" not in content for _, content in read(store, session))

@@ -90,3 +90,15 @@ def test_an_evaluation_that_breaks_could_not_run_which_is_no_finding(
 def test_every_evaluation_here_says_what_it_measures() -> None:
     for path in registry().values():
         assert path.read_text(encoding="utf-8").startswith('"""')
+
+
+def test_a_package_that_can_run_is_an_evaluation_and_another_is_none(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "evaluations_of_a_test"
+    for name, text in (("side_by_side", '"""Beside."""\ndef run(args):\n    return None\n'), ("helpers", "")):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(text, encoding="utf-8")
+
+    assert ["broken", "side-by-side", "small-talk"] == list(registry(folder))
+    assert 0 == run("side-by-side", *options(tmp_path))
+    # It returned None: it measured nothing, and nothing is written.
+    assert not (tmp_path / "out").exists()

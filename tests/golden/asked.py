@@ -9,6 +9,7 @@ from typing import Final
 
 import muniment
 from muniment import Store
+from muniment.projections import PROJECTION_VERSIONS
 from tests.worlds import SCOPE, START
 
 FOLDER: Final = Path(__file__).parent
@@ -45,6 +46,12 @@ def answers(store: Store) -> dict[str, object]:
         "decisions": [list(row) for row in store.sql("SELECT id, use, allowed, reasons, action FROM decisions")[1]],
         "past": past,
     }
+
+
+def digests_of(store: Store) -> dict[str, object]:
+    """Return the digests of the projections, live and replayed to the middle, with the versions that give them."""
+    middle = store.replay(to=store.head.seq // 2)
+    return {"versions": list(PROJECTION_VERSIONS), "live": store.digests(), "replayed": middle.digests()}
 
 
 def format_answers(stated: dict[str, object]) -> str:

@@ -1,9 +1,9 @@
-"""Makes the golden store of the current format version, once: `python -m tests.golden.make`."""
+"""Makes the golden store of the current format version, once, and states digests: `python -m tests.golden.make`."""
 
 from __future__ import annotations
 
+import json
 import shutil
-import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -12,7 +12,7 @@ import muniment
 from muniment.events import FORMAT
 from tests.worlds import AGENT, EXTERNAL, Step, World, one_of_each, perform
 
-from .asked import FOLDER, answers, format_answers, opened
+from .asked import FOLDER, answers, digests_of, format_answers, opened, unpack
 
 
 def make(folder: Path) -> None:
@@ -73,19 +73,22 @@ def _roll_back(world: World) -> None:
 
 
 def main() -> None:
-    """Write the pair, unless it is there."""
+    """Write the pair, unless it is there; and the digests of every golden store, which go with the program."""
     archive, stated = FOLDER / f"format-{FORMAT}.tar", FOLDER / f"format-{FORMAT}.json"
-    if archive.exists():
-        sys.exit(f"{archive.name} is there: a golden store is never made again")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        make(folder)
-        for snapshot in (folder / "store" / "projections").iterdir():
-            snapshot.unlink()  # of the program, not of the format
-        with opened(folder / "store", read_only=True) as store:
-            stated.write_text(format_answers(answers(store)))
-        with tarfile.open(archive, "w") as tar:
-            tar.add(folder / "store", "store", filter=_plain)
+        if not archive.exists():
+            make(folder)
+            for snapshot in (folder / "store" / "projections").iterdir():
+                snapshot.unlink()  # of the program, not of the format
+            with opened(folder / "store", read_only=True) as store:
+                stated.write_text(format_answers(answers(store)))
+            with tarfile.open(archive, "w") as tar:
+                tar.add(folder / "store", "store", filter=_plain)
+        for version in range(1, FORMAT + 1):
+            with opened(unpack(version, folder / str(version)), read_only=True) as store:
+                found = json.dumps(digests_of(store), indent=1)
+            (FOLDER / f"format-{version}.digests.json").write_text(found + "\n")
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:

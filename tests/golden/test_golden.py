@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import muniment
 from muniment.events import FORMAT, EventType
 from tests.worlds import SCOPE
 
-from .asked import FOLDER, answers, format_answers, opened, unpack
+from .asked import FOLDER, answers, digests_of, format_answers, opened, unpack
 
 VERSIONS = sorted(int(re.sub(r"\D", "", path.name)) for path in FOLDER.glob("format-*.tar"))
 
@@ -49,6 +50,15 @@ def test_a_golden_store_goes_on(version: int, tmp_path: Path) -> None:
     with opened(path) as store:
         assert store.verify().ok
         assert "erased" == store.session(scope=SCOPE, actor="agent:planner").get(receipt.id).status
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_i11_a_golden_store_has_the_same_digests_on_every_machine_and_python(version: int, tmp_path: Path) -> None:
+    with opened(unpack(version, tmp_path), read_only=True) as store:
+        found = digests_of(store)
+    stated = json.loads((FOLDER / f"format-{version}.digests.json").read_text())
+    # Another version of a projection gives others: then `python -m tests.golden.make` states them anew.
+    assert stated == found
 
 
 def test_the_golden_store_holds_every_type_of_event(tmp_path: Path) -> None:

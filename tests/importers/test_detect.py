@@ -45,7 +45,7 @@ def test_a_known_format_is_named_whatever_the_file_is_called(tmp_path: Path, dat
         (b"a\0b", "a binary file"),
         (b"Dear diary", "text that is not JSON"),
         (b"[1, 2]", "JSON without a conversation"),
-        (json.dumps([{"title": "x", "mapping": {}}]).encode(), "a JSON array of objects whose first key is `title`"),
+        (json.dumps([{"title": "x", "pages": {}}]).encode(), "a JSON array of objects whose first key is `title`"),
         (json.dumps([TURN]).encode(), "a JSON array of objects whose first key is `role`"),
         (json.dumps({"messages": []}).encode(), "a JSON object whose first key is `messages`"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment._importers import Skipped, Turn, _jsonl
+from muniment._importers import Skipped, Turn, _lines
 from muniment._importers._jsonl import JsonlTranscript
 
 MORNING = 1_779_265_782_000_000  # 2026-05-20T08:29:42Z
@@ -105,7 +105,7 @@ def test_a_mark_of_byte_order_is_no_part_of_the_first_line(path: Path) -> None:
 
 def test_a_line_too_long_is_passed_over_and_keeps_its_number(path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_jsonl, "MAX_VALUE_BYTES", 64)
+        patch.setattr(_lines, "MAX_VALUE_BYTES", 64)
         found = read(path, said("a" * 500), said(), b"x" * 64)
     assert [one.where for one in found if isinstance(one, Skipped)] == ["line 1", "line 3"]
     assert [one.position for one in found if isinstance(one, Turn)] == ["2"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from muniment import Store
+import muniment
 from muniment._cli import _asking, cli
 
 from .shell import Shell, opened_shell
@@ -168,19 +169,35 @@ def test_quarantine_from_trace_contains_and_release_puts_back(shell: Shell) -> N
     assert ["active"] * 2 == [row["status"] for row in shell.rows("list")]
 
 
-def test_rebuild_check_finds_a_projection_that_is_not_the_log_s(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rebuild_check_finds_a_projection_that_is_not_the_log_s_and_leaves_it(shell: Shell) -> None:
     shell.remember("one")
     assert shell.row("rebuild-projections", "--check")["ok"]
+    with muniment.open(shell.store, model="none") as store:
+        # What a fault in a fold would leave: sealed and saved, and not what the log says.
+        store._engine.state.register.refusals["acme", "made_up"] = 1
+        store._engine.save(force=True)
+    before = _files(shell.store)
 
-    def digests(_: Store) -> dict[str, str]:
-        return {"beliefs": "other"}
+    for _ in range(2):
+        found = shell.row("rebuild-projections", "--check", code=1)
+        assert not found["ok"]
+        assert found["before"] != found["after"]
+    assert before == _files(shell.store)
 
-    # No honest way leads to a projection that differs, so the live digest is made to lie.
-    monkeypatch.setattr(Store, "digests", digests)
-    assert not shell.row("rebuild-projections", "--check", code=1)["ok"]
+    assert shell.row("rebuild-projections", "--check", "--projection", "tombstones")["ok"]
+    assert not shell.row("rebuild-projections", "--projection", "beliefs", code=1)["ok"]
+    assert shell.row("rebuild-projections", "--check")["ok"]
 
 
 def test_rebuild_reports_in_json_when_nobody_watches(shell: Shell) -> None:
     shell.remember("one")
 
-    assert shell.run("rebuild-projections", "--no-embed").stdout.startswith('{"ok":true')
+    done = shell.run("rebuild-projections", "--no-embed")
+
+    assert done.stdout.startswith('{"ok":true')
+    assert {"fold", "words", "compare"} == {json.loads(line)["step"] for line in done.stderr.splitlines()}
+
+
+def test_rebuild_could_not_run_is_neither_done_nor_a_finding(shell: Shell) -> None:
+    shell.run("rebuild-projections", "--projection", "graph", code=2)
+    shell.run("rebuild-projections", "--store", str(shell.folder / "nowhere"), code=2)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muniment
-from muniment._exporting import format_value, parse_value
+from muniment._json_values import format_value, parse_value
 from muniment.events import BadValue, Data, format_data
 
 _SCALARS = (

@@ -8,6 +8,7 @@ import pytest
 
 import muniment
 from muniment import InvalidInput, Store
+from tests.worlds import AGENT, World
 
 
 @pytest.fixture
@@ -71,3 +72,20 @@ def test_sql_shows_each_status_as_get_does(store: Store) -> None:
 def test_sql_that_cannot_be_read_is_an_input_error(store: Store) -> None:
     with pytest.raises(InvalidInput, match="syntax error"):
         store.sql("SELEKT 1")
+
+
+def test_an_event_lists_the_memories_that_it_touched(world: World) -> None:
+    """Who removed these, when: also where one deed removed several, and only what the asker may see."""
+    agent, ann = world.speaker(AGENT), world.ann()
+    first = agent.remember("The vault code is 7713.").id
+    derived = agent.remember("The code ends in 13.", derived_from=[first]).id
+    kept = agent.remember("The vault is in the cellar.").id
+    forgotten = ann.forget(first, reason="asked").id
+    world.store.operator().quarantine([kept], reason="doubtful")
+    query = "SELECT type, touched FROM events WHERE touched <> [] ORDER BY seq"
+
+    assert [("forgotten", [first, derived]), ("quarantined", [kept])] == world.store.sql(query)[1]
+    found = world.store.sql(f"SELECT id, actor FROM events WHERE list_contains(touched, '{derived}')")[1]
+    assert [(forgotten, "user:ann")] == found
+    assert [("forgotten", [first, derived])] == agent.sql(query)[1]
+    assert [] == world.speaker(AGENT, "acme/other").sql(query)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import muniment
 from muniment import Store
 from muniment.projections._marks import ASKS, marks_of
-from muniment.projections._segments import ScopeWords, indexed_text
+from muniment.projections._segments import Fragment, ScopeWords, indexed_text
 from muniment.projections._threads import Threads
 from muniment.projections._tokens import analyze_query
 from muniment.projections._words import PackedWords, WordIndex
@@ -101,3 +102,44 @@ def test_a_forgotten_row_leaves_no_conversation_behind(path: Path) -> None:
         session.forget(only.id, reason="asked")
         assert "secretplace" not in words_of(store).threads._last
         assert all(facets.thread != "secretplace" for facets in words.all_facets())
+
+
+def test_long_texts_are_taken_in_pieces_and_answer_as_if_taken_whole(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a segment's texts, and all their tokens, would be in memory at once."""
+    monkeypatch.setattr("muniment.projections._segments._TAKEN_AT_ONCE", 40)
+    taken: list[int] = []
+    add = WordIndex.add_many
+
+    def count(index: WordIndex, texts: Sequence[str], marks: Sequence[Sequence[str]] = ()) -> None:
+        taken.append(sum(map(len, texts)))
+        add(index, texts, marks)
+
+    with opened(path) as store:
+        fill(store, 30)
+        with monkeypatch.context() as counting:
+            counting.setattr(WordIndex, "add_many", count)
+            words_of(store)
+        check(store)
+    assert max(taken) < 40 + max(map(len, SAID)) + len(" 30")
+    assert len(taken) > 10
+
+
+def test_closing_lets_each_chunk_of_words_go_once_it_is_saved(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise closing after a large import would gather the words of all of it."""
+    loaded: list[int] = []
+    fragment = ScopeWords.fragment
+
+    def count(words: ScopeWords, chunk: int) -> Fragment | None:
+        found = fragment(words, chunk)
+        loaded.append(len(words._segments))
+        return found
+
+    monkeypatch.setattr(ScopeWords, "fragment", count)
+    with opened(path) as store:
+        fill(store, 40)
+    assert len(loaded) > 4
+    assert {1} == set(loaded)
+    with opened(path) as store:
+        check(store)

@@ -1,0 +1,132 @@
+"""Which command made each committed result, and how several are run again and compared."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+from ._compare import Comparison, Document, compare
+from ._harness import ROOT
+
+Row = dict[str, object]
+
+
+class Step(NamedTuple):
+    """A committed result, and the command that makes it again."""
+
+    committed: str
+    words: tuple[str, ...]
+    minutes: float
+    """About how long, on two cores of the machine of the committed results."""
+    only: str | None = None
+    """Which figures to compare, where this is a smaller run than the committed one."""
+
+
+_KEPT: Final = r"^/ok$|lost|half_visible|without_their|undone|verify_failed|differs|could_not"
+_SPEED: Final = ("log-speed", "writers", "recall-speed", "guard-speed", "open-speed")
+
+STEPS: Final = (
+    Step("log-speed", ("log-speed",), 0.2),
+    Step("writers", ("writers",), 0.2),
+    Step("recall-speed", ("recall-speed",), 1),
+    Step("guard-speed", ("guard-speed",), 1.5),
+    Step("recall-locomo", ("recall", "--sets", "locomo"), 2),
+    Step("recall-beam", ("recall", "--sets", "beam"), 4),
+    Step("recall-memops", ("recall", "--sets", "memops"), 3),
+    Step("recall-unkeyed", ("recall", "--sets", "unkeyed"), 1),
+    Step("safety", ("safety",), 4),
+    Step("tamper", ("tamper",), 1.5),
+    Step("agmi", ("agmi",), 0.3),
+    Step("agentdojo", ("agentdojo",), 1),
+    Step(
+        "crash",
+        ("crash", "--faults", "400"),
+        1.5,
+        only=r"^/ok$|lost|half_visible|without_their|undone|failed|differs|not_open",
+    ),
+    Step("erasure", ("erasure",), 4),
+    Step("model-check", ("model-check", "--steps", "4000"), 2.5, only=r"^/ok$"),
+    Step("open-speed", ("open-speed", "--n", "100000"), 1, only=r"forget_ms"),
+    Step("atlas", ("atlas",), 2.5, only=r"^/ok$|/memories/|/table/"),
+    Step(
+        "peers",
+        ("peers", "--sizes", "1000,10000", "--load-cap", "20"),
+        5,
+        only=r"^/ok$|/rows/|/verbs/|/erased/|/guards/",
+    ),
+)
+"""What `make eval` runs: every committed result, those of long campaigns by a smaller run."""
+
+CAMPAIGNS: Final = (
+    Step("crash", ("crash", "--faults", "1600", "--seed", "20261129"), 5),
+    Step("rebuild-kill", ("rebuild-kill", "--kills", "200"), 12),
+    Step("model-check", ("model-check", "--steps", "20000"), 12),
+    Step("open-speed", ("open-speed", "--n", "1000000"), 5),
+    Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "40", "--model", "none"), 2),
+    Step("peers", ("peers",), 20),
+)
+"""The long ones, at the size of the committed figures: `python -m eval reproduce --campaigns`."""
+
+SPEED: Final = (
+    *(step for step in STEPS if step.committed in _SPEED),
+    Step("peers", ("peers", "--sizes", "1000", "--guard-every", "0"), 2, only=r"/rows/"),
+)
+"""What `make bench` runs."""
+
+
+def command_of(step: Step) -> str:
+    """Return what to type."""
+    return " ".join(("python -m eval", *step.words))
+
+
+def run_steps(steps: Sequence[Step], *, data: Path, fresh: Path, results: Path, factor: float) -> list[Row]:
+    """Run each step in a process of its own, and return a row for each with what differs from the committed result."""
+    rows: list[Row] = []
+    for step in steps:
+        command = command_of(step)
+        if not (results / f"{step.committed}.json").exists():
+            rows.append({"result": step.committed, "command": command, "seconds": 0.0, "outcome": "nothing committed"})
+            continue
+        print(f"{command} (about {step.minutes:g} min)", file=sys.stderr, flush=True)
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "eval", *step.words, "--data", str(data.absolute()), "--out", str(fresh)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        row: Row = {"result": step.committed, "command": command, "seconds": round(time.monotonic() - started, 1)}
+        made = fresh / f"{step.words[0]}.json"
+        if not made.exists():
+            skipped = done.returncode == 0
+            tail = (done.stdout if skipped else done.stderr).strip().splitlines()[-1:]
+            row |= {"outcome": "skipped" if skipped else "failed", "why": "".join(tail)[:300]}
+        else:
+            row |= _outcome(step, made, results, factor=factor)
+            made.unlink()
+        rows.append(row)
+        print(f"  {row['outcome']}, {row['seconds']} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def _outcome(step: Step, made: Path, results: Path, *, factor: float) -> Row:
+    fresh = cast("Document", json.loads(made.read_text(encoding="utf-8")))
+    committed = cast("Document", json.loads((results / f"{step.committed}.json").read_text(encoding="utf-8")))
+    found = compare(committed, fresh, factor=factor, only=step.only)
+    return {
+        "outcome": _verdict(found),
+        "compared": found.compared,
+        "differs": [f"{one.figure}: committed {one.committed}, now {one.fresh}" for one in found.differences],
+    }
+
+
+def _verdict(found: Comparison) -> str:
+    if any(not one.timed for one in found.differences):
+        return "differs"
+    return "times differ" if found.differences else "the same"
