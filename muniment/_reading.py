@@ -28,7 +28,7 @@ from muniment.projections import LIVE, Dense, Graph, Memory, Projections, is_lis
 from ._answers import BeliefView, Briefing, Change, LinkView, Record
 from ._context import Context, assemble
 from ._diff import changes
-from ._points import KnownAt, Point, point
+from ._points import KnownAt, Point, point, span
 from ._recalling import Asked, Filters, Hits, check_kinds, check_statuses, filters_of, recalled
 from ._sql import Table, run_sql
 from ._telemetry import traced
@@ -285,7 +285,7 @@ class Reading:
         """Return what changed between two moments: added, revised, retired, forgotten."""
         with self._mutex:
             self._source.refresh()
-            first, second = self._point(None, since), self._point(None, until)
+            first, second = span(self._source.state.register, self._source.now(), since, until)
             return changes(self._source.state, self._scopes(), first, second)
 
     def briefing(self) -> Briefing:

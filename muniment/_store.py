@@ -10,6 +10,7 @@ from typing import IO, Final, Unpack, cast
 from muniment.events import (
     STORE_SCOPE,
     BadArgument,
+    BadValue,
     Disk,
     Draft,
     EnrolDenied,
@@ -267,7 +268,12 @@ class Store:
         """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""
         if not isinstance(cast("object", signed), (str, Signed)):
             raise BadArgument(argument="signed", detail="expected the signed line, or what `sign_request` gave")
-        return Submitter(self._engine).submit(parse_signed(signed.strip()) if isinstance(signed, str) else signed)
+        if isinstance(signed, str):
+            try:
+                signed = parse_signed(signed.strip())
+            except BadValue as error:
+                raise BadArgument(argument="signed", detail=str(error.facts["detail"])) from error
+        return Submitter(self._engine).submit(signed)
 
     # --- transcripts --------------------------------------------------------------------------------------------------
 

@@ -99,3 +99,30 @@ def test_evidence_that_cannot_be_seen_is_named_as_it_was_typed(doors: Doors) -> 
 def test_a_signed_line_may_stand_among_white_space(doors: Doors) -> None:
     signed = doors.ann.sign_request(doors.agent.decide(EMAIL).request)
     assert not doors.store.submit(f" {format_signed(signed)}\r\n").repeated
+
+
+NAMED: dict[str, tuple[Callable[[Doors], object], str]] = {
+    "a difference from nowhere": (lambda d: d.agent.diff(None), "`None` is not a usable time"),
+    "a difference backwards": (lambda d: d.agent.diff(3, 1), "argument `since`: `3` is after `1`"),
+    "a difference from the future": (lambda d: d.agent.diff(999), "argument `since`: expected a sequence number"),
+    "a difference to the future": (lambda d: d.agent.diff(1, 999), "argument `until`: expected a sequence number"),
+    "a replay to the future": (lambda d: d.store.replay(to=999), "argument `to`: expected a sequence number"),
+    "what was not signed": (lambda d: d.store.submit("junk"), "argument `signed`: it is not JSON"),
+    "what is no request": (lambda d: d.ann.confirm_request("junk"), "argument `request`: it does not begin"),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), NAMED.values(), ids=NAMED)
+def test_i12_a_refusal_names_the_argument_that_the_caller_wrote(
+    doors: Doors, call: Callable[[Doors], object], message: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        call(doors)
+    assert message in str(caught.value)
+
+
+def test_replaying_to_a_memory_says_what_is_taken(doors: Doors) -> None:
+    kept = doors.agent.list()[0].id
+    with pytest.raises(InvalidInput) as caught:
+        doors.store.replay(to=kept)
+    assert "decision's id" in caught.value.hint
