@@ -34,6 +34,7 @@ from muniment.gate import (
     Signed,
     Signer,
     check_actor,
+    check_list,
     check_public_key,
     parse_signed,
     rank_of,
@@ -231,7 +232,7 @@ class Store:
             raise BadArgument(argument="by", detail="expected creator or terminal")
         if not scopes:
             raise BadArgument(argument="scopes", detail="name at least one scope")
-        checked = tuple(parse_scope(scope) for scope in scopes)
+        checked = tuple(parse_scope(scope) for scope in check_list(scopes, "scopes"))
 
         def plan(at: Moment) -> Draft:
             envelope = Enrolled(

@@ -72,6 +72,8 @@ MISTAKES: dict[str, Callable[[Doors], object]] = {
     "a value with NUL forgotten": lambda d: d.ann.forget_value("a\0b"),
     "one exclusion without its list": lambda d: d.store.replay(to="HEAD", without="origin=web:*"),
     "an exclusion that is a number": lambda d: d.store.replay(to="HEAD", without=[3]),
+    "one scope to enroll for without its list": lambda d: d.store.enroll("user:bob", bytes(range(32)), scopes="acme"),
+    "one scope to rotate for without its list": lambda d: d.ann.rotate(bytes(range(32)), scopes="acme"),
     "an interval that ends before it starts": lambda d: d.agent.recall("note", since="2026-02-01", until="2026-01-01"),
 }
 
