@@ -227,6 +227,17 @@ class Deeds:
         # Under the key of what it asks about, which it may well quote.
         return words_draft(envelope, at, reason, slot=erasing.all[0].slot if erasing.all else None)
 
+    def waiting_requests(self, handle: Handle, erasing: Erasing) -> list[bytes]:
+        """Return the requests in which this actor has asked for just this already, and nobody has answered."""
+        targets = tuple(memory.id for memory in erasing.all)
+        return [
+            request.id
+            for request in self._state.register.requests.values()
+            if (request.scope, request.actor, request.verb) == (handle.scope, handle.actor, "forget")
+            and request.decided_seq == FAR_FUTURE
+            and request.targets == targets
+        ]
+
     def check_may_forget(self, handle: Handle, memory: Memory) -> None:
         """Raise RankTooLow when the handle may not erase the memory: an agent only its own and external records."""
         self._admission.check_rank(handle, handle.rank, memory, "forget")

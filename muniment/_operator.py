@@ -254,11 +254,14 @@ class Operator:
             return [_tombstone_view(t) for t in self._engine.state.tombstones.all]
 
     def requests(self) -> list[dict[str, object]]:
-        """Return the requests that wait for a person."""
+        """Return the requests that wait for a person; not those for what was erased since."""
         with self._engine.mutex:
             self._engine.refresh()
-            waiting = [r for r in self._engine.state.register.requests.values() if r.decided_seq == FAR_FUTURE]
-            return [_request_view(r) for r in waiting]
+            register = self._engine.state.register
+            gone = {m.id for r in register.requests.values() for m in map(register.memories.get, r.targets)
+                    if m is not None and m.erasure is not None}  # fmt: skip
+            waiting = [r for r in register.requests.values() if r.decided_seq == FAR_FUTURE]
+            return [_request_view(r) for r in waiting if not gone.issuperset(r.targets)]
 
     def prohibitions(self, scope: str) -> list[ProhibitionView]:
         """Return the vetoes that hold in a scope, those of the scopes above it too."""

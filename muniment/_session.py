@@ -276,9 +276,11 @@ class Session(Writing):
             if repeat is not None:
                 return repeated_erasure(engine, repeat, handle.scope)
             filed: list[RankTooLow] = []
+            waiting: list[bytes] = []
 
             def plan(at: Moment) -> list[Draft]:
                 filed.clear()
+                waiting.clear()
                 engine.admission.check_scope(handle.scope)
                 erasing = find()
                 try:
@@ -288,12 +290,15 @@ class Session(Writing):
                     )  # fmt: skip
                 except RankTooLow as error:
                     filed.append(error)
-                    return [engine.deeds.request_erasure(handle, erasing, at, reason)]
+                    waiting.extend(engine.deeds.waiting_requests(handle, erasing))
+                    return [] if waiting else [engine.deeds.request_erasure(handle, erasing, at, reason)]
                 return [with_command(draft, command_id, key)]
 
             done = append_once(engine, handle, command_id, key, plan)
             if isinstance(done, Command):
                 return repeated_erasure(engine, done, handle.scope)
+            if filed and waiting:
+                raise NeedsGrant(request=format_id(waiting[0])) from filed[0]
             if done is None:
                 raise AssertionError("a forget wrote nothing")
             event = done.events[0]

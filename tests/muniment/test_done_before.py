@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from muniment import Action
-from muniment.errors import AlreadyDone, CommandConflict, RankTooLow, ScopeClosed
+from muniment.errors import AlreadyDone, CommandConflict, NeedsGrant, RankTooLow, ScopeClosed
 from tests.worlds import SCOPE, World
 
 EMAIL = Action("email.send", {"to": "ann@example.org"})
@@ -94,6 +94,25 @@ def test_times_of_tombstones_and_requests_are_aware_datetimes(world: World) -> N
     mine, hers = agent.remember("mine"), world.ann().remember("hers")
     agent.forget(mine.id, reason="asked")
     assert [UTC] == [stone.since.tzinfo for stone in op.tombstones()]
-    with pytest.raises(Exception, match="was filed"):
+    with pytest.raises(NeedsGrant, match="was filed"):
         agent.forget(hers.id, reason="asked")
     assert [world.clock.moment.date()] == [request["asked_at"].date() for request in op.requests()]  # type: ignore[attr-defined]
+
+
+def test_what_was_asked_for_and_not_answered_is_not_asked_for_again(world: World) -> None:
+    agent, op = world.speaker("agent:planner"), world.store.operator()
+    hers = world.ann().remember("hers")
+    asked: set[str] = set()
+    for _ in range(3):
+        with pytest.raises(NeedsGrant) as caught:
+            agent.forget(hers.id, reason="it is old")
+        asked.add(str(caught.value.facts["request"]))
+    assert asked == {str(request["id"]) for request in op.requests()}
+    (request,) = asked
+    world.ann().review(request, approve=False, reason="keep it")
+    assert [] == op.requests()
+    with pytest.raises(NeedsGrant, match="was filed"):
+        agent.forget(hers.id, reason="it is still old")
+    assert 1 == len(op.requests())
+    op.forget(hers.id, reason="granted by the operator")
+    assert [] == op.requests()
