@@ -113,7 +113,7 @@ def _torn(store: Path, keys: KeysOnDisk) -> Iterator[Opened]:
     for path in sorted((store / "log").glob("*.torn-*")):
         data = path.read_bytes()
         for at in range(len(data) - EVENT_HEADER.size):
-            header = EventHeader._make(EVENT_HEADER.unpack_from(data, at))
+            header = EventHeader(*EVENT_HEADER.unpack_from(data, at))
             key = by_commitment.get(header.commitment)
             if key is not None:
                 context = b"B" + log_id + data[at : at + EVENT_HEADER.size]

@@ -12,8 +12,11 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-SEED = 5
-"""Which conversations are for choosing parameters, and which for reporting."""
+SEED = 11
+"""
+Which conversations are for choosing parameters, and which for reporting. Ranking was first made with seed 5, and its
+reporting halves were looked at: weights and bounds are chosen anew on these halves.
+"""
 _DIA_ID = re.compile(r"D:?(\d+):(\d+)")
 
 

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default=None, help="an ONNX model, or `none`; the packaged one by default")
     parser.add_argument("--sets", default="locomo,beam,memops,unkeyed,scripts", help="which to run")
     parser.add_argument("--long", type=int, default=0, metavar="N", help="also N questions of LongMemEval; slow")
+    parser.add_argument("--long-vectors", choices=("all", "user"), default="all", help="whose turns get vectors there")
 
 
 def run(args: argparse.Namespace) -> Result:
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> Result:
 def _long(args: argparse.Namespace, cache: Path) -> Result:
     questions = need(args, "longmemeval/longmemeval_s_dev_questions.jsonl.xz")
     sessions = need(args, "longmemeval/longmemeval_s_sessions_full.jsonl.xz")
-    return measure_sessions(questions, sessions, args.long, cache, args.model)
+    return measure_sessions(questions, sessions, args.long, cache, args.model, args.long_vectors)
 
 
 def _store(cache: Path, name: str, model: str | None) -> contextlib.AbstractContextManager[Store]:

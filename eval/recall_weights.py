@@ -1,7 +1,7 @@
 """Which weights of ranking fit the tuning halves of LoCoMo and BEAM best, and what each kind of evidence is worth.
 
 It reads the stores that `eval recall --cache DIR` made. The fit is a softmax over a conversation's turns whose target
-is the gold ones, with a small L2 term; one question of BEAM counts as many times one of LoCoMo as makes the sets weigh
+is the gold ones, with an L2 term; one question of BEAM counts as many times one of LoCoMo as makes the sets weigh
 1 to `--beam`. The reporting halves are shown, and take no part.
 """
 
@@ -22,8 +22,8 @@ from muniment.projections._ranking import WEIGHTS, question_of
 from ._harness import Result, need
 from ._talks import Probe, Talk, beam, halves, locomo
 
-_RIDGE = 1e-3
-_STEPS = 30
+_RIDGE = 3e-2
+_STEPS = 40
 _SHOWN = (5, 10, 20)
 Reals = NDArray[np.float64]
 
@@ -100,12 +100,13 @@ def _cases_of(store: Store, scope: str, source: str, talk: Talk) -> list[_Case]:
 
 
 def _fit(sets: list[tuple[float, list[_Case]]], kept: Reals) -> Reals:
-    """Return the weights of least loss by Newton's method; the loss is convex."""
+    """Return the weights of least loss by Newton's method; the loss is convex. What no row has gets no weight."""
     every = [(case, share / len(cases)) for share, cases in sets for case in cases]
     scale = np.concatenate([case.features for case, _ in every]).std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     lines = [(case.features * kept / scale, case.gold, share) for case, share in every]
     weights = np.zeros(len(kept))
+    loss = _loss(lines, weights)
     for _ in range(_STEPS):
         slope, curve = 2 * _RIDGE * weights, 2 * _RIDGE * np.eye(len(kept))
         for x, gold, share in lines:
@@ -115,11 +116,25 @@ def _fit(sets: list[tuple[float, list[_Case]]], kept: Reals) -> Reals:
             mean = chance @ x
             slope += share * (mean - x[gold].mean(axis=0))
             curve += share * (x.T @ (chance[:, None] * x) - np.outer(mean, mean))
-        step = np.linalg.solve(curve, slope)
-        weights = weights - step * min(1.0, 2.0 / max(1e-9, float(np.abs(step).max())))
-        if np.abs(step).max() < 1e-6:
+        step, size = np.linalg.solve(curve, slope), 1.0
+        after = _loss(lines, weights - step)
+        # A whole step may overshoot where the scores are far apart: half of it then, and half of that.
+        while size > 1e-6 and after > loss - 1e-4 * size * (slope @ step):
+            size /= 2
+            after = _loss(lines, weights - size * step)
+        if size <= 1e-6 or loss - after < 1e-9:
             break
+        weights, loss = weights - size * step, after
     return np.asarray(weights * kept / scale)
+
+
+def _loss(lines: list[tuple[Reals, NDArray[np.int64], float]], weights: Reals) -> float:
+    total = _RIDGE * float(weights @ weights)
+    for x, gold, share in lines:
+        scores = x @ weights
+        most = scores.max()
+        total += share * float(most + np.log(np.exp(scores - most).sum()) - scores[gold].mean())
+    return total
 
 
 def _row(

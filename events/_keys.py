@@ -170,6 +170,11 @@ class KeyTree:
     def reload(self) -> bool:
         """Read the root again, and tell whether another process has rotated it or added to the table."""
         before = (self._table.epoch, self._table.revision)
+        # A table that was written once never changes, and opening a large one takes milliseconds.
+        if _read_root(self._root_path) == (before[0], self._root) and self._table_names(before[0])[:1] == [
+            _table_name(*before)
+        ]:
+            return False
         self._root, self._table = self._load()
         if before != (self._table.epoch, self._table.revision):
             self._cache.clear()
@@ -278,7 +283,7 @@ class KeyTree:
         if slots[0] != slots[1]:
             stale = 0 if slots[0] != (epoch, root) else 1
             self._write_root_slot(stale, epoch, root)
-        keep = {_pages_name(ref.epoch, ref.revision) for ref in self._table.pages}
+        keep = {_pages_name(*file) for file in {(ref.epoch, ref.revision) for ref in self._table.pages}}
         keep.add(_table_name(self._table.epoch, self._table.revision))
         removed = False
         for path in self._directory.iterdir():
@@ -307,9 +312,7 @@ class KeyTree:
         raise KeyMissing(slot="table", detail=f"no table of epoch {epoch} opens under the root")
 
     def _newest_table(self, epoch: int, root: bytes) -> _Table | None:
-        prefix = f"table-{epoch:016x}-"
-        names = sorted((name for name in os.listdir(self._directory) if name.startswith(prefix)), reverse=True)
-        for name in names:
+        for name in self._table_names(epoch):
             try:
                 data = (self._directory / name).read_bytes()
             except FileNotFoundError:
@@ -318,6 +321,10 @@ class KeyTree:
             if plain is not None:
                 return _TABLE_DECODER.decode(plain)
         return None
+
+    def _table_names(self, epoch: int) -> list[str]:
+        prefix = f"table-{epoch:016x}-"
+        return sorted((name for name in os.listdir(self._directory) if name.startswith(prefix)), reverse=True)
 
     def _page(self, number: int) -> bytes:
         return self._cache.get(number) or self._open_page(number)

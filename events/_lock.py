@@ -30,8 +30,7 @@ import fcntl
 import os
 import struct
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -60,22 +59,32 @@ class WriterLock:
         self._mutex = threading.RLock()
         self._depth = 0
         self._fd: int | None = None
+        self._inode = 0
         self._turnstile: int | None = None
         self._reading: int | None = None
 
-    @contextmanager
-    def hold(self) -> Generator[bool]:
+    def hold(self) -> _Hold:
         """Wait for the lock and hold it; gives True to the outermost holder, who has to catch up first."""
-        with self._mutex:
+        return _Hold(self._enter, self._leave)
+
+    def _enter(self) -> bool:
+        self._mutex.acquire()
+        try:
             if self._depth == 0:
                 self._acquire()
-            self._depth += 1
-            try:
-                yield self._depth == 1
-            finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    fcntl.flock(self._descriptor(), fcntl.LOCK_UN)
+        except BaseException:
+            self._mutex.release()
+            raise
+        self._depth += 1
+        return self._depth == 1
+
+    def _leave(self) -> None:
+        try:
+            self._depth -= 1
+            if self._depth == 0:
+                fcntl.flock(self._descriptor(), fcntl.LOCK_UN)
+        finally:
+            self._mutex.release()
 
     @property
     def store(self) -> Path:
@@ -94,7 +103,7 @@ class WriterLock:
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""
         fd = self._descriptor()
-        os.pwrite(fd, _MARK.pack(_MAGIC, *mark, _boot_id(), os.fstat(fd).st_ino), 0)
+        os.pwrite(fd, _MARK.pack(_MAGIC, *mark, _boot_id(), self._inode), 0)
 
     def clear_mark(self) -> None:
         """Say that it is durable, or gone; the lock is held."""
@@ -141,7 +150,22 @@ class WriterLock:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
                 raise StoreReadOnly(path=str(self._path.parent), detail=str(error.strerror)) from error
+            self._inode = os.fstat(self._fd).st_ino
         return self._fd
+
+
+class _Hold:
+    # As a class: a generator would cost as much as a system call.
+    __slots__ = ("_enter", "_leave")
+
+    def __init__(self, enter: Callable[[], bool], leave: Callable[[], None]) -> None:
+        self._enter, self._leave = enter, leave
+
+    def __enter__(self) -> bool:
+        return self._enter()
+
+    def __exit__(self, *_error: object) -> None:
+        self._leave()
 
 
 @cache

@@ -91,6 +91,8 @@ class Log:
         self._poison: str | None = None
         self._is_last_known = False
         self.damage: Corrupt | None = None
+        self.start: Final = Head(log_id, 0, genesis(log_id), 1, SEGMENT_HEADER_BYTES, 0, 0)
+        """The head of the empty log."""
         self.head = self.start
 
     @classmethod
@@ -100,11 +102,6 @@ class Log:
         log = cls(directory, log_id, disk)
         log._create_segment(1, genesis(log_id))
         return log
-
-    @property
-    def start(self) -> Head:
-        """The head of the empty log."""
-        return Head(self._log_id, 0, genesis(self._log_id), 1, SEGMENT_HEADER_BYTES, 0, 0)
 
     def resume(self, head: Head) -> bool:
         """Continue reading from a head that was kept elsewhere; False when this log does not contain it."""
@@ -132,8 +129,10 @@ class Log:
 
         Stops at the end, at an unfinished frame, and at damage, which it leaves in `damage`.
         """
+        if self._is_last_known and self.damage is None and not self.is_behind():
+            return  # as nearly always, when a writer has just taken the lock
         self.damage = None
-        if self.head == self.start and not self._continues(self.head.segment):
+        if not self.head.seq and self.head == self.start and not self._continues(self.head.segment):
             return
         while True:
             data = self._rest_of_segment()
@@ -167,7 +166,7 @@ class Log:
 
     def bytes_after_head(self) -> int:
         """Return how many bytes of the segment lie after the head."""
-        return max(0, os.fstat(self._fd(self.head.segment)).st_size - self.head.offset)
+        return max(0, _size(self._fd(self.head.segment)) - self.head.offset)
 
     def append(self, events: Sequence[bytes], recorded_at: int) -> LocatedFrame:
         """
@@ -217,7 +216,7 @@ class Log:
         if self.damage is not None:
             raise self.damage
         fd = self._fd(self.head.segment)
-        size = os.fstat(fd).st_size
+        size = _size(fd)
         if size <= self.head.offset:
             return None
         data = os.pread(fd, size - self.head.offset, self.head.offset)
@@ -288,16 +287,16 @@ class Log:
     def _readable_size(self, fd: int) -> int:
         # Size first, mark second: a frame whose bytes the size includes had its mark set before, and either it is
         # still set, or the frame has been synced in between.
-        size = os.fstat(fd).st_size
+        size = _size(fd)
         mark = None if self._lock is None else self._lock.mark()
         if mark is not None and mark.segment == self.head.segment:
             return min(size, mark.offset)
         return size
 
     def _has_next_segment(self) -> bool:
-        # Asked on every read and every write: no Path objects.
+        # Asked on every read and every write: no Path objects, and no exception when it is absent, as nearly always.
         following = self.head.seq + 1
-        return following > self.head.segment and os.path.exists(f"{self._prefix}{following:016d}{_SUFFIX}")
+        return following > self.head.segment and os.access(f"{self._prefix}{following:016d}{_SUFFIX}", os.F_OK)
 
     def _must_go_on(self, size: int, *, whole: bool) -> bool:
         # Where reading stops must be the last segment. A reader may stop while a writer appends and rolls, so when
@@ -372,7 +371,7 @@ class Log:
 
     def _rewrite(self, mark: Mark) -> None:
         fd = self._fd(mark.segment)
-        size = os.fstat(fd).st_size
+        size = _size(fd)
         if size > mark.offset:
             self._disk.overwrite(
                 self._overwriting(mark.segment), os.pread(fd, size - mark.offset, mark.offset), mark.offset
@@ -426,3 +425,8 @@ class Log:
                 ) from error
             self._fds[segment] = fd
         return fd
+
+
+def _size(fd: int) -> int:
+    # A third of what fstat takes; nobody reads or writes where the descriptor stands.
+    return os.lseek(fd, 0, os.SEEK_END)

@@ -26,7 +26,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     next_slot: int
 
 
-class Location(NamedTuple):
+class Location(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Where an event's bytes lie."""
 
     segment: int

@@ -15,7 +15,7 @@ from ._positions import Head, LocatedFrame, Location
 from ._seal import Sealer
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """An event as followers see it. The envelope is None when its whole scope was forgotten."""
 
     header: EventHeader
@@ -75,8 +75,8 @@ class Reader:
 
     def open_frame(self, located: LocatedFrame) -> Batch:
         """Return a frame with its envelopes opened; the log's head must stand at its end."""
-        events = [self.open_event(located, index) for index in range(len(located.frame.events))]
-        return Batch(events, self.log.head)
+        open_event = self.open_event
+        return Batch([open_event(located, index) for index in range(len(located.frame.events))], self.log.head)
 
     def open_event(self, located: LocatedFrame, index: int) -> Event:
         """
@@ -86,17 +86,17 @@ class Reader:
             LogCorrupt: the chain holds, but what it chains is no event of ours: a forger's, who can hash as well as we.
             KeyMissing: its key does not fit, and no forget explains it.
         """
-        raw, where = located.frame.events[index], located.location(index)
-        seq = located.frame.first_seq + index
+        frame, segment, offset = located
+        raw, at = frame.events[index], offset + frame.offsets[index]
         try:
             header = parse_event_header(raw)
-            if header.seq != seq:
+            if header.seq != frame.first_seq + index:
                 raise Damaged(f"it says that it is event {header.seq}")
             envelope = self._sealer.open_envelope(header, raw)
         except (Damaged, msgspec.MsgspecError) as error:
-            name = self.log.segment_name(where.segment)
-            raise LogCorrupt(seq=seq, segment=name, offset=where.offset, detail=str(error)) from error
-        return Event(header, envelope, where, located.frame.chain[index], raw)
+            name, seq = self.log.segment_name(segment), frame.first_seq + index
+            raise LogCorrupt(seq=seq, segment=name, offset=at, detail=str(error)) from error
+        return Event(header, envelope, Location(segment, at, len(raw)), frame.chain[index], raw)
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""

@@ -39,6 +39,8 @@ _ENVELOPE_DOMAIN: Final = b"E"
 _BODY_DOMAIN: Final = b"B"
 _BLOB_DOMAIN: Final = b"S"
 _LENGTH: Final = struct.Struct(">I")
+_LENGTH_BYTES: Final = _LENGTH.size
+_pack_length, _unpack_length = _LENGTH.pack, _LENGTH.unpack_from
 _SMALLEST: Final = 64
 _HEADER_BYTES: Final = EVENT_HEADER.size
 
@@ -99,8 +101,9 @@ class Sealer:
     """
 
     def __init__(self, log_id: bytes, keys: KeySource) -> None:
-        self._log_id = log_id
         self._keys = keys
+        self._envelope_context = _ENVELOPE_DOMAIN + log_id
+        self._body_context = _BODY_DOMAIN + log_id
         self._scopes: dict[int, tuple[AESGCM, bytes]] = {}
 
     def forget_ciphers(self) -> None:
@@ -131,11 +134,10 @@ class Sealer:
             len(envelope) + TAG_BYTES,
             body_bytes,
         )
-        context = self._log_id + header
-        sealed = cipher.encrypt(nonce, envelope, _ENVELOPE_DOMAIN + context)
+        sealed = cipher.encrypt(nonce, envelope, self._envelope_context + header)
         if not body_bytes:
             return header + sealed
-        return header + sealed + AESGCM(body_key).encrypt(nonce, body, _BODY_DOMAIN + context)
+        return header + sealed + AESGCM(body_key).encrypt(nonce, body, self._body_context + header)
 
     def open_envelope(self, header: EventHeader, event: bytes) -> Envelope | None:
         """
@@ -154,7 +156,7 @@ class Sealer:
                 return None
         sealed = event[_HEADER_BYTES : _HEADER_BYTES + header.envelope_bytes]
         try:
-            plain = kept[0].decrypt(header.nonce, sealed, _ENVELOPE_DOMAIN + self._log_id + event[:_HEADER_BYTES])
+            plain = kept[0].decrypt(header.nonce, sealed, self._envelope_context + event[:_HEADER_BYTES])
         except InvalidTag as error:
             raise Damaged("the sealed bytes do not fit the key they commit to") from error
         decoder = _ENVELOPE_DECODERS.get(header.type)
@@ -179,7 +181,7 @@ class Sealer:
             return None
         sealed = event[_HEADER_BYTES + header.envelope_bytes :]
         try:
-            plain = AESGCM(key).decrypt(header.nonce, sealed, _BODY_DOMAIN + self._log_id + event[:_HEADER_BYTES])
+            plain = AESGCM(key).decrypt(header.nonce, sealed, self._body_context + event[:_HEADER_BYTES])
         except InvalidTag as error:
             raise Damaged("the sealed bytes do not fit the key they commit to") from error
         return _BODY_DECODERS[header.type].decode(_unpad(plain))
@@ -197,13 +199,13 @@ class Sealer:
 
 
 def _pad(plain: bytes) -> bytes:
-    size = padded_size(_LENGTH.size + len(plain))
-    return (_LENGTH.pack(len(plain)) + plain).ljust(size, b"\0")
+    length = len(plain)
+    return (_pack_length(length) + plain).ljust(padded_size(_LENGTH_BYTES + length), b"\0")
 
 
 def _unpad(padded: bytes) -> bytes:
-    (length,) = _LENGTH.unpack_from(padded)
-    return padded[_LENGTH.size : _LENGTH.size + length]
+    (length,) = _unpack_length(padded)
+    return padded[_LENGTH_BYTES : _LENGTH_BYTES + length]
 
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

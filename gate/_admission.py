@@ -61,30 +61,24 @@ class Existing(NamedTuple):
     hash: bytes
 
 
-class _Said(NamedTuple):
-    envelope: Remembered
-    place: Existing
-
-
 class Batch:
     """The drafts of one batch so far, and what each of them says, so that a batch does not repeat itself."""
 
     def __init__(self, at: Moment) -> None:
         self.drafts: list[Draft] = []
         self._at = at
-        self._said: dict[tuple[object, ...], list[_Said]] = {}
+        self._said: dict[bytes, list[tuple[Remembered, Draft, int]]] = {}
         self._stated: dict[tuple[str, bytes], Remembered] = {}
-        self._commands: dict[tuple[str, str, str], _Said] = {}
+        self._commands: dict[tuple[str, str, str], tuple[Remembered, Draft, int]] = {}
 
     def add(self, draft: Draft) -> None:
         """Take in the next draft."""
         envelope = draft.envelope
         if isinstance(envelope, Remembered):
-            place = Existing(draft.id, self._at.first_seq + len(self.drafts), self._at.recorded_at, b"")
-            said = _Said(envelope, place)
-            self._said.setdefault(_saying(envelope), []).append(said)
+            seq = self._at.first_seq + len(self.drafts)
+            self._said.setdefault(envelope.text_key, []).append((envelope, draft, seq))
             if envelope.command_id is not None:
-                self._commands[envelope.scope, envelope.actor, envelope.command_id] = said
+                self._commands[envelope.scope, envelope.actor, envelope.command_id] = (envelope, draft, seq)
             if envelope.belief_key is not None and not envelope.many and self._holds_now(envelope):
                 self._stated[envelope.scope, envelope.belief_key] = envelope
         self.drafts.append(draft)
@@ -96,16 +90,17 @@ class Batch:
         said = self._commands.get((request.handle.scope, request.handle.actor, request.command_id))
         if said is None:
             return None
-        if said.envelope.payload_key != request.payload_key:
-            raise CommandConflict(command_id=request.command_id, first_seq=said.place.seq)
-        return said.place
+        envelope, draft, seq = said
+        if envelope.payload_key != request.payload_key:
+            raise CommandConflict(command_id=request.command_id, first_seq=seq)
+        return Existing(draft.id, seq, self._at.recorded_at, b"")
 
     def find(self, envelope: Remembered, stated: Remembered | None) -> Existing | None:
         """Return the earlier draft that says the same of all that interval, and that `stated` did not replace."""
-        for said in self._said.get(_saying(envelope), ()):
-            replaced = stated is not None and said.envelope is not stated and self._holds_now(said.envelope)
-            if not replaced and spans(said.envelope, envelope):
-                return said.place
+        for said, draft, seq in self._said.get(envelope.text_key, ()):
+            replaced = stated is not None and said is not stated and self._holds_now(said)
+            if not replaced and _saying(said) == _saying(envelope) and spans(said, envelope):
+                return Existing(draft.id, seq, self._at.recorded_at, b"")
         return None
 
     def stated(self, envelope: Remembered) -> Remembered | None:
@@ -252,6 +247,8 @@ class Admission:
 
     def _rank(self, request: MemoryRequest) -> Rank:
         # The least rank among all that it derives from: laundering a page through a summary gains nothing (I7).
+        if not request.derived_from and not request.links:
+            return request.handle.rank
         rank = int(request.handle.rank)
         for parent in request.derived_from:
             memory = self.visible(parent, request.handle)

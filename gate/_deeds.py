@@ -17,6 +17,7 @@ from muniment.events import (
     Linked,
     Moment,
     NotFound,
+    Proposed,
     Quarantined,
     Rank,
     RankTooLow,
@@ -36,7 +37,7 @@ from muniment.projections import FAR_FUTURE, Memory, Projections
 
 from ._admission import Admission, words_draft
 from ._handles import Handle
-from ._holding import Holding, find_holding, repeats, words_of
+from ._holding import Holding, decision_words, find_holding, repeats, words_of
 from ._requests import current_form
 
 OPERATOR: Final = "operator"
@@ -61,6 +62,7 @@ class Deeds:
 
     def __init__(self, state: Projections, admission: Admission, values: ValueKeys) -> None:
         self._state, self._admission, self._values = state, admission, values
+        self._decision_words = decision_words(state)
 
     # --- retire, link -------------------------------------------------------------------------------------------------
 
@@ -89,11 +91,27 @@ class Deeds:
         """Return the event that links one of the scope's memories to another that the handle can see."""
         self._admission.own(start, handle)
         self._admission.visible(end, handle)
+        return self.link_new(handle, start, end, link, at)
+
+    def link_new(self, handle: Handle, start: Id, end: Id, link: str, at: Moment) -> Draft:
+        """Return the event that links a memory of the same batch to one that the caller has looked up."""
         envelope = Linked(
             scope=handle.scope, actor=handle.actor, origin=handle.origin, rank=handle.rank, principal=handle.principal,
             start=start, end=end, link=link, valid_from=at.recorded_at,
         )  # fmt: skip
         return Draft(id=new_id(at.recorded_at), envelope=envelope)
+
+    def propose(
+        self, handle: Handle, start: Id, end: Memory, link: str, at: Moment, *, score: float, reason: str
+    ) -> Draft:
+        """Return the event that proposes a link from a memory that is being written to one of the same scope."""
+        self._admission.own(end.id, handle)
+        envelope = Proposed(
+            scope=handle.scope, actor=handle.actor, origin=handle.origin, rank=handle.rank, principal=handle.principal,
+            start=start, end=end.id, link=link, score=score,
+        )  # fmt: skip
+        # Under the key of what it is about: the new memory's own key is not made yet.
+        return words_draft(envelope, at, reason, slot=words_slot(end))
 
     def unlink(self, handle: Handle, start: Id, end: Id, link: str, at: Moment) -> Draft:
         """Return the event that ends a link; it needs rank over the memory that it starts from."""
@@ -207,7 +225,7 @@ class Deeds:
 
     def holding(self, handle: Handle | None, erasing: Erasing, scope: str, texts: Sequence[str] = ()) -> Holding:
         """Return the decisions and confirmations that would go with the value, and what holds it and would stay."""
-        return find_holding(self._state, handle, erasing.all, scope, texts)
+        return find_holding(self._state, self._decision_words, handle, erasing.all, scope, texts)
 
     def check_reason(self, reason: str, memories: Iterable[Memory], texts: Sequence[str] = ()) -> None:
         """Raise BadArgument when a reason that outlives the memories repeats what they say."""

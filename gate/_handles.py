@@ -18,6 +18,10 @@ _CEILINGS: Final = {
     Rank.SIGNED: Provenance.USER_CONFIRMATION,
 }
 _STRENGTH: Final = {provenance: strength for strength, provenance in enumerate(Provenance)}
+_ALLOWED: Final = {
+    rank: frozenset(provenance for provenance in Provenance if _STRENGTH[provenance] <= _STRENGTH[ceiling])
+    for rank, ceiling in _CEILINGS.items()
+}
 _MAX_NAME: Final = 500
 
 
@@ -38,7 +42,7 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
 
     def allows(self, provenance: Provenance) -> bool:
         """Tell whether the handle may claim evidence of that sort."""
-        return _STRENGTH[provenance] <= _STRENGTH[self.ceiling]
+        return provenance in _ALLOWED[self.rank]
 
     def via(self, origin: str) -> Handle:
         """

@@ -17,6 +17,7 @@ import msgspec
 from muniment.events import ActionBody, MemoryBody, Rank, covers, normal_form, parse_data
 from muniment.projections import DecisionRecord, Memory, Projections
 
+from ._decision_words import DecisionWords
 from ._handles import Handle
 
 _FOUND_INSIDE: Final = 8
@@ -34,7 +35,12 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_holding(
-    state: Projections, handle: Handle | None, memories: Iterable[Memory], scope: str, texts: Iterable[str]
+    state: Projections,
+    decisions: DecisionWords,
+    handle: Handle | None,
+    memories: Iterable[Memory],
+    scope: str,
+    texts: Iterable[str],
 ) -> Holding:
     """Return what holds any of the texts, or a word of the memories, in the scopes of both. No handle: the operator."""
     memories = list(memories)
@@ -53,7 +59,7 @@ def find_holding(
                 slots.add(confirmation.slot)
             else:
                 kept.append(confirmation.id)
-    for decision in register.decisions.values():
+    for decision in decisions.candidates(forms):
         if decision.erasure is None and bound(decision.scope) and _decision_holds(state, decision, forms):
             if _is_person(handle) or _is_own(handle, decision):
                 slots.add(decision.slot)
@@ -109,8 +115,12 @@ def _joins(left: str, right: str) -> bool:
 
 
 def _holds(action: bytes, forms: set[str]) -> bool:
+    return any(_is_one_of(said, forms) for said in _forms_of(action))
+
+
+def _forms_of(action: bytes) -> Iterator[str]:
     # Every text of the canonical bytes: a constraint's, and an argument's name, can hold a value too.
-    return any(_is_one_of(normal_form(text), forms) for text in _texts(msgspec.json.decode(action)))
+    return map(normal_form, _texts(msgspec.json.decode(action)))
 
 
 def _is_one_of(said: str, forms: set[str]) -> bool:
@@ -127,6 +137,16 @@ def _texts(data: object) -> Iterator[str]:
         for key, item in cast("dict[object, object]", data).items():
             yield from _texts(key)
             yield from _texts(item)
+
+
+def decision_words(state: Projections) -> DecisionWords:
+    """Return what finds decisions by the words of their arguments."""
+
+    def texts_of(decision: DecisionRecord) -> Iterator[str]:
+        said = state.read_body(decision.place)
+        return _forms_of(said.action) if isinstance(said, ActionBody) else iter(())
+
+    return DecisionWords(state, texts_of)
 
 
 def _decision_holds(state: Projections, decision: DecisionRecord, forms: set[str]) -> bool:

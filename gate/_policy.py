@@ -136,7 +136,7 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
 
     def reviews(self, origin: str) -> bool:
         """Tell whether what comes from an origin waits for a person."""
-        return any(_fits(pattern, origin, folded) for pattern in self.review)
+        return bool(self.review) and any(_fits(pattern, origin, folded) for pattern in self.review)
 
     @property
     def fingerprint(self) -> str:

@@ -105,7 +105,8 @@ class Preparer:
         start, end = _check_times(fields.get("valid_from"), fields.get("valid_to"))
         body = self._body(content, fields)
         text_key, belief_key, value_key = self.digests_of(body)
-        kind, supersedes = fields.get("kind"), fields.get("supersedes")
+        kind, supersedes, command_id = fields.get("kind"), fields.get("supersedes"), fields.get("command_id")
+        many, importance = fields.get("many", False), fields.get("importance")
         parents, links = fields.get("derived_from", ()), fields.get("links", ())
         request = MemoryRequest(
             handle=handle,
@@ -117,12 +118,12 @@ class Preparer:
             text_key=text_key,
             belief_key=belief_key,
             value_key=value_key,
-            many=check_flag(fields.get("many", False), "many"),
+            many=many if many is False else check_flag(many, "many"),
             source_key=None if body.source is None else self._values.source_key(body.source),
-            importance=_check_importance(fields.get("importance")),
-            derived_from=tuple(parse_id(i) for i in check_list(parents, "derived_from")),
-            links=tuple((check_choice(t, LinkType, "links"), parse_id(i)) for t, i in _pairs(links)),
-            command_id=self.command_id(fields.get("command_id")),
+            importance=None if importance is None else _check_importance(importance),
+            derived_from=() if parents == () else tuple(map(parse_id, check_list(parents, "derived_from"))),
+            links=() if links == () else tuple(_links(links)),
+            command_id=None if command_id is None else self.command_id(command_id),
             payload_key=b"",
             supersedes=None if supersedes is None else parse_id(supersedes),
             recalled=recalled,
@@ -132,18 +133,20 @@ class Preparer:
         return msgspec.structs.replace(request, payload_key=self._payload_key(request))
 
     def _body(self, content: str, fields: MemoryFields) -> MemoryBody:
-        value, metadata = fields.get("value"), fields.get("metadata")
+        value, metadata, tags = fields.get("value"), fields.get("metadata"), fields.get("tags", ())
+        source, applies_when, reason = fields.get("source"), fields.get("applies_when"), fields.get("reason")
         subject, attribute = _check_about(fields.get("about"), value, inherits=fields.get("supersedes") is not None)
+        clean = self._clean
         return MemoryBody(
-            content=self._clean(content, "content"),
-            subject=self._optional(subject, "subject"),
-            attribute=self._optional(attribute, "attribute"),
+            content=clean(content, "content"),
+            subject=None if subject is None else clean(subject, "subject"),
+            attribute=None if attribute is None else clean(attribute, "attribute"),
             value=None if value is None else format_data(self._clean_value(value), what="value"),
-            source=self._optional(fields.get("source"), "source"),
-            tags=tuple(self._clean(tag, "tag") for tag in check_list(fields.get("tags", ()), "tags")),
+            source=None if source is None else clean(source, "source"),
+            tags=() if tags == () else tuple([clean(tag, "tag") for tag in check_list(tags, "tags")]),
             metadata=None if not metadata else self._metadata(metadata),
-            applies_when=self._optional(fields.get("applies_when"), "applies_when"),
-            reason=self._optional(fields.get("reason"), "reason"),
+            applies_when=None if applies_when is None else clean(applies_when, "applies_when"),
+            reason=None if reason is None else clean(reason, "reason"),
         )
 
     def digests_of(self, body: MemoryBody) -> tuple[bytes, bytes | None, bytes | None]:
@@ -230,9 +233,6 @@ class Preparer:
             return mask(text, hits)
         rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
         raise SecretFound(what=what, rules=rules)
-
-    def _optional(self, text: str | None, what: str) -> str | None:
-        return None if text is None else self._clean(text, what)
 
     def _clean_value(self, value: Value) -> Value:
         return self._clean(value, "value") if isinstance(value, str) else value
@@ -339,12 +339,13 @@ def _check_importance(importance: float | None) -> float | None:
     return float(importance)
 
 
-def _pairs(links: Sequence[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+def _links(links: Sequence[tuple[str, str]]) -> Iterable[tuple[str, Id]]:
     for link in check_list(cast("Sequence[str]", links), "links"):
         pair = cast("object", link)
         if not isinstance(pair, (tuple, list)) or len(cast("Sequence[object]", pair)) != 2:
             raise BadArgument(argument="links", detail="expected (type, id) pairs")
-        yield cast("tuple[str, str]", tuple(cast("Sequence[str]", pair)))
+        sort, end = cast("Sequence[str]", pair)
+        yield check_choice(sort, LinkType, "links"), parse_id(end)
 
 
 def _texts(data: object) -> Iterable[str]:

@@ -81,6 +81,38 @@ class ErasureReceipt(Answer, frozen=True, kw_only=True):
         return (*self.asked, *self.derived)
 
 
+class Contradiction(Answer, frozen=True, kw_only=True):
+    """An earlier memory that a new one may contradict: how likely, why, and what was done about it."""
+
+    id: str
+    score: float
+    reasons: tuple[str, ...]
+    linked: bool
+    superseded: bool
+
+
+class Revision(Answer, frozen=True, kw_only=True):
+    """The receipt of a memory, what it may contradict, the likeliest first, and notes on what was not compared."""
+
+    receipt: Receipt
+    contradicts: tuple[Contradiction, ...]
+    notes: tuple[str, ...]
+
+
+class ProposalView(Answer, frozen=True, kw_only=True):
+    """A relation between two memories that was proposed. `reason` is None once the earlier one was forgotten."""
+
+    id: str
+    seq: int
+    recorded_at: datetime
+    actor: str
+    start: str
+    end: str
+    type: str
+    score: float
+    reason: str | None
+
+
 class Record(Answer, frozen=True, kw_only=True):
     """A memory as it stands at an instant. Of an erased one only the stub is left: content and words are None."""
 

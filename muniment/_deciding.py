@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, cast
 
 import msgspec
 
-from muniment.events import ActionBody, BadArgument, Decided, Draft, Moment, format_id, new_id, to_datetime
+from muniment.events import ActionBody, BadArgument, Decided, Draft, Moment, check_text, format_id, new_id, to_datetime
 from muniment.gate import (
     SUPPORTS,
     Action,
@@ -15,6 +16,7 @@ from muniment.gate import (
     Question,
     Use,
     Verdict,
+    check_list,
     format_action,
     new_nonce,
     parse_action,
@@ -53,6 +55,14 @@ def parse_request(line: str) -> ConfirmationRequest:
     if format_request(request) != text:
         raise BadArgument(argument="request", detail="it is not in canonical form")
     return request
+
+
+def check_cited(evidence: Sequence[str]) -> tuple[str, ...]:
+    """Return what a decision cites, checked to be texts: what is no memory's id is for the guard to judge."""
+    cited = tuple(check_list(evidence, "evidence"))
+    for one in cited:
+        check_text(one, what="evidence", limit=64)
+    return cited
 
 
 def question_of(

@@ -26,6 +26,7 @@ from muniment.events import (
     Forgotten,
     Head,
     KeyTree,
+    Location,
     Log,
     Moment,
     NoteSigner,
@@ -45,16 +46,7 @@ from muniment.events import (
 )
 from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, StructuredScanner, words_draft
-from muniment.projections import (
-    Dense,
-    Embedder,
-    Graph,
-    Place,
-    Projections,
-    Snapshots,
-    location,
-    without_collection,
-)
+from muniment.projections import Dense, Embedder, Graph, Projections, Snapshots, without_collection
 from muniment.replay import Held
 
 from ._witness import Checkpoint, Witness, quietly
@@ -265,9 +257,9 @@ class Engine:
             raise AssertionError("a plan of one event wrote none")
         return batch.events[0]
 
-    def read_body(self, place: Place) -> Body | None:
+    def read_body(self, place: Location) -> Body | None:
         """Return an event's body by its place."""
-        return self.door.read_body(location(place))
+        return self.door.read_body(place)
 
     def _open_body(self, event: Event) -> Body | None:
         return self.door.open_body(event)

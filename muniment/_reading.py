@@ -25,7 +25,7 @@ from muniment.events import (
 from muniment.gate import check_about, check_list
 from muniment.projections import LIVE, Dense, Graph, Memory, Projections, is_listed
 
-from ._answers import BeliefView, Briefing, Change, LinkView, Record
+from ._answers import BeliefView, Briefing, Change, LinkView, ProposalView, Record
 from ._context import Context, assemble
 from ._diff import changes
 from ._points import KnownAt, Point, point, span
@@ -265,6 +265,20 @@ class Reading:
             at = self._point(valid_at, known_at)
             return self._links(self._find(id, at.known), depth, at)
 
+    def proposals(self, id: str | None = None, *, known_at: KnownAt | None = None) -> List[ProposalView]:  # noqa: A002
+        """Return what was proposed in this session's scopes, in order; with `id` only what concerns that memory."""
+        with self._mutex:
+            self._source.refresh()
+            at = self._point(None, known_at)
+            state, scopes = self._source.state, set(self._scopes())
+            views = Views(state)
+            wanted = None if id is None else self._find(id, at.known).id
+            return [
+                views.proposal(found)
+                for found in state.register.proposals
+                if found.scope in scopes and found.seq <= at.known and wanted in (None, found.start, found.end)
+            ]
+
     def sql(self, query: str, *, valid_at: Instant | None = None, known_at: KnownAt | None = None) -> Table:
         """
         Return (columns, rows) of one SELECT over the views `memories`, `beliefs`, `links`, `events`, `decisions` and
@@ -429,14 +443,6 @@ def expand_reads(scope: str, reads: Sequence[str | Subtree], known: Collection[s
         else:
             found[read] = None
     return list(found)
-
-
-def check_cited(evidence: Sequence[str]) -> tuple[str, ...]:
-    """Return what a decision cites, checked to be texts: what is no memory's id is for the guard to judge."""
-    cited = tuple(check_list(evidence, "evidence"))
-    for one in cited:
-        check_text(one, what="evidence", limit=64)
-    return cited
 
 
 def check_count(count: object, what: str, most: int) -> None:

@@ -21,7 +21,6 @@ from muniment.projections import (
     Rankable,
     question_of,
     rank,
-    strength_of,
 )
 
 from ._answers import Hit
@@ -86,10 +85,9 @@ def recalled(state: Projections, dense: Dense, scopes: Sequence[str], asked: Ask
     rankable = [_rankable(state, scope, partition, asked) for scope, partition in there.items()]
     ranked = rank(question_of(asked.query), asked.vector, rankable, asked.k)
     views, names = Views(state), list(there)
-    hits = [views.hit(state.register.memories[state.recall.locate(f.row, names)], asked.at, f) for f in ranked]
+    hits = [views.hit(state.register.memories[state.recall.locate(f.row, names)], asked.at, f) for f in ranked.best]
     with_vectors = asked.vector is not None
-    strength = strength_of(ranked[0].score, with_vectors=with_vectors) if ranked else 0.0
-    return Hits(hits, [] if with_vectors else [_why_no_vectors(dense, scopes)], strength)
+    return Hits(hits, [] if with_vectors else [_why_no_vectors(dense, scopes)], ranked.strength)
 
 
 def _rankable(state: Projections, scope: str, partition: Partition, asked: Asked) -> Rankable:

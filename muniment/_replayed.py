@@ -10,9 +10,9 @@ from muniment.gate import Action, Guard, Handle, check_action, check_actor, rank
 from muniment.projections import Dense, Graph, Projections
 
 from ._answers import Decision
-from ._deciding import decision_of, question_of
+from ._deciding import check_cited, decision_of, question_of
 from ._points import Point
-from ._reading import Reading, Reads, check_cited, expand_reads
+from ._reading import Reading, Reads, expand_reads
 from ._session import use_named
 from ._sql import Table, run_sql
 from ._telemetry import traced

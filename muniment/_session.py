@@ -24,6 +24,7 @@ from muniment.events import (
 from muniment.gate import (
     Action,
     Erasing,
+    MemoryFields,
     MemoryRequest,
     Use,
     Value,
@@ -31,13 +32,13 @@ from muniment.gate import (
     check_choice,
     format_action,
 )
-from muniment.projections import Command
+from muniment.projections import Command, PairModel
 
-from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt
-from ._deciding import decided_draft, decision_of, question_of, recorded_decision
+from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Revision
+from ._deciding import check_cited, decided_draft, decision_of, question_of, recorded_decision
 from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
 from ._once import append_once
-from ._reading import check_cited
+from ._revising import check_act
 from ._telemetry import traced
 from ._writing import Writing, with_command
 
@@ -166,6 +167,52 @@ class Session(Writing):
             derived_from=derived_from, links=links, metadata=metadata, tags=tags, command_id=command_id,
             supersedes=self._full_id(id), reason=reason,
         )  # fmt: skip
+
+    @traced("revise", "create_memory")
+    def revise(
+        self,
+        content: str,
+        *,
+        act: str = "propose",
+        least: float | None = None,
+        model: PairModel | None = None,
+        kind: str | None = None,
+        about: tuple[str, str] | None = None,
+        value: Value = None,
+        many: bool = False,
+        provenance: str = "observation",
+        importance: float | None = None,
+        applies_when: str | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        source: str | None = None,
+        derived_from: Sequence[str] = (),
+        links: Sequence[tuple[str, str]] = (),
+        metadata: Mapping[str, object] | None = None,
+        tags: Sequence[str] = (),
+        command_id: str | None = None,
+    ) -> Revision:
+        """
+        Record a memory as `remember` does, and what it may contradict of what this scope holds, in one batch.
+
+        `act` says what is done about it: `propose` (an event with score and reasons), `link` (a `contradicts` link
+        too), `supersede` (the likeliest unkeyed one that this session may change is superseded too), or `off`. From
+        which score a pair counts is `least`; `model` judges pairs in place of the rules, see `load_pair_model`. It
+        errs: see eval/RESULTS.md.
+
+        Raises:
+            What `remember` raises.
+        """
+        check_act(act)
+        fields: MemoryFields = {
+            "kind": kind, "about": about, "value": value, "many": many, "provenance": provenance,
+            "importance": importance, "applies_when": applies_when, "valid_from": valid_from, "valid_to": valid_to,
+            "source": source, "derived_from": derived_from, "links": links, "metadata": metadata, "tags": tags,
+            "command_id": command_id,
+        }  # fmt: skip
+        if act == "off":
+            return Revision(receipt=self._write_memory("remember", content, **fields), contradicts=(), notes=())
+        return self._revise(content, fields, act, least, model)
 
     @traced("retire", "update_memory")
     def retire(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from muniment.events import MunimentError, is_id_prefix
 
-from ._answers import Decision, ErasureReceipt, Hit, Receipt
+from ._answers import Decision, ErasureReceipt, Hit, Receipt, Revision
 from ._version import VERSION
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _content_asked(verb: str, given: Sequence[object], kwargs: Mapping[str, obje
     if verb == "recall":
         query = given[0] if given else kwargs.get("query")
         return {"gen_ai.memory.query.text": query} if isinstance(query, str) else {}
-    if verb in ("remember", "supersede"):
+    if verb in ("remember", "revise", "supersede"):
         position = 1 if verb == "supersede" else 0
         content = given[position] if len(given) > position else kwargs.get("content")
         return {"gen_ai.memory.records": json.dumps([{"content": content}], default=str)}
@@ -174,6 +174,8 @@ def _answered(verb: str, answer: object) -> Attributes:
             }
             # The receipt of a deed is of the deed's own event.
             return found if verb == "retire" else found | {"gen_ai.memory.record.id": answer.id}
+        case Revision():
+            return _answered(verb, answer.receipt)
         case ErasureReceipt():
             return {"gen_ai.memory.record.count": len(answer.erased), "muniment.dry_run": answer.dry_run}
         case Decision():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import cast
 
-from muniment.events import MemoryBody, Provenance, Rank, format_id, parse_data, to_datetime
-from muniment.projections import FAR_FUTURE, Belief, FateKind, Fused, Memory, Projections
+from muniment.events import MemoryBody, Provenance, Rank, WordsBody, format_id, parse_data, to_datetime
+from muniment.projections import FAR_FUTURE, Belief, FateKind, Fused, Memory, Projections, Proposal
 
-from ._answers import BeliefView, Hit, Record
+from ._answers import BeliefView, Hit, ProposalView, Record
 from ._points import Point
 
 Fields = dict[str, object]
@@ -43,6 +43,21 @@ class Views:
             **self._fields(belief.memory, at),  # type: ignore[arg-type]  # as above
             disputes=tuple(self.record(m, at) for m in belief.disputes),
             conflicts=tuple(self.record(m, at) for m in belief.conflicts),
+        )
+
+    def proposal(self, proposal: Proposal) -> ProposalView:
+        """Return a proposal with its reason, which is read from the log."""
+        body = self._state.read_body(proposal.place)
+        return ProposalView(
+            id=format_id(proposal.id),
+            seq=proposal.seq,
+            recorded_at=to_datetime(proposal.recorded_at),
+            actor=proposal.actor,
+            start=format_id(proposal.start),
+            end=format_id(proposal.end),
+            type=proposal.link,
+            score=round(proposal.score, 4),
+            reason=body.reason if isinstance(body, WordsBody) else None,
         )
 
     def _fields(self, memory: Memory, at: Point) -> Fields:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Unpack, cast
 
 import msgspec
@@ -25,12 +25,13 @@ from muniment.gate import (
     MemoryFields,
     MemoryRequest,
 )
-from muniment.projections import Command
+from muniment.projections import LATEST, Command, PairModel
 
-from ._answers import BatchReceipt, Receipt, Refusal
+from ._answers import BatchReceipt, Receipt, Refusal, Revision
 from ._engine import Engine
 from ._once import append_once
 from ._reading import Reading, Reads, expand_reads
+from ._revising import Revising, find_contradicted
 
 Planned = Callable[[Moment], Draft]
 
@@ -74,9 +75,9 @@ class Writing(Reading):
         fields = dict(item)
         if "content" not in fields:
             raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
-        unknown = sorted(set(fields) - _ITEM_FIELDS)
-        if unknown:
-            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown[0]}`")
+        if not _ITEM_FIELDS.issuperset(fields):
+            unknown = min(set(fields) - _ITEM_FIELDS)
+            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown}`")
         if command_id is not None:
             fields["command_id"] = f"{command_id}/{index}"
         content = fields.pop("content")
@@ -157,20 +158,43 @@ class Writing(Reading):
             raise raised[0]
         with engine.mutex:
             now = engine.now()
-            return BatchReceipt([self._receipt_of(outcome, now) for outcome in outcomes], refused)
+            return BatchReceipt(list(self._receipts_of(outcomes, now)), refused)
 
-    def _receipt_of(self, outcome: Draft | Existing, now: int) -> Receipt:
-        register = self._engine.state.register
-        memory = register.memories[outcome.id]
-        status = self._engine.state.standing(memory, valid_at=now).status
-        return Receipt(
-            id=format_id(memory.id),
-            seq=memory.seq,
-            recorded_at=to_datetime(memory.recorded_at),
-            hash=memory.hash.hex(),
-            status=status.value,
-            repeated=isinstance(outcome, Existing),
-        )
+    def _receipts_of(self, outcomes: Sequence[Draft | Existing], now: int) -> Iterator[Receipt]:
+        memories, beliefs = self._engine.state.register.memories, self._engine.state.beliefs
+        at, recorded_at = 0, to_datetime(0)
+        for outcome in outcomes:
+            memory = memories[outcome.id]
+            if memory.recorded_at != at:  # once for a batch, but for what it repeats
+                at, recorded_at = memory.recorded_at, to_datetime(memory.recorded_at)
+            yield Receipt(
+                id=format_id(memory.id),
+                seq=memory.seq,
+                recorded_at=recorded_at,
+                hash=memory.hash.hex(),
+                status=beliefs.standing(memory, valid_at=now, known=LATEST).status.value,
+                repeated=isinstance(outcome, Existing),
+            )
+
+    def _revise(
+        self, content: str, fields: MemoryFields, act: str, least: float | None, model: PairModel | None
+    ) -> Revision:
+        engine = self._engine
+        try:
+            request = self._request(self._handle(), content, fields)
+        except Refused as error:
+            self._count_refusal("remember", error)
+            raise
+        found, notes = find_contradicted(engine, request, model, least)
+        revising = Revising(engine, request, found, act)
+        engine.append(revising.plan)
+        if revising.refused is not None:
+            raise revising.refused
+        if revising.outcome is None:
+            raise AssertionError("a revision was not planned")
+        with engine.mutex:
+            [receipt] = self._receipts_of([revising.outcome], engine.now())
+        return Revision(receipt=receipt, contradicts=tuple(revising.contradicts), notes=tuple(notes))
 
     def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
         engine, handle = self._engine, self._speaker

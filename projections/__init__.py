@@ -3,13 +3,15 @@
 from ._anew import VectorsAnew
 from ._beliefs import LIVE, Belief, Beliefs, Standing, is_listed
 from ._bundle import Projections, spans, without_collection
+from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
 from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
-from ._ranking import Fused, Rankable, question_of, rank, strength_of
-from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest, location
+from ._pair_model import PairModel, load_pair_model
+from ._ranking import Fused, Rankable, question_of, rank
+from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
 from ._resolve import has_lapsed
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
@@ -29,8 +31,8 @@ from ._state import (
     FateKind,
     Link,
     Memory,
-    Place,
     Prohibition,
+    Proposal,
     Request,
     may_change,
 )
@@ -46,6 +48,7 @@ __all__ = [
     "LIVE",
     "PENDING_TERM",
     "PROJECTION_VERSIONS",
+    "PROPOSED_FROM",
     "Belief",
     "Beliefs",
     "Buffer",
@@ -69,11 +72,12 @@ __all__ = [
     "Mask",
     "Memory",
     "NothingSaved",
+    "PairModel",
     "Partition",
-    "Place",
     "PlainSections",
     "Prohibition",
     "Projections",
+    "Proposal",
     "Rankable",
     "Recall",
     "Register",
@@ -95,15 +99,15 @@ __all__ = [
     "has_lapsed",
     "indexed_text",
     "is_listed",
+    "judge",
     "load_embedder",
-    "location",
+    "load_pair_model",
     "may_change",
     "packaged_embedder",
     "question_of",
     "rank",
     "remove_unfinished_vectors",
     "spans",
-    "strength_of",
     "without_collection",
     "write_sections",
 ]

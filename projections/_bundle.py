@@ -13,6 +13,7 @@ from muniment.events import (
     Event,
     Forgotten,
     LedgerTombstone,
+    Location,
     MemoryBody,
     MemoryEnvelope,
     RollbackAccepted,
@@ -25,7 +26,7 @@ from ._register import ROLLED_BACK, Register
 from ._resolve import retired_from
 from ._sections import Buffer, Sections
 from ._segments import SEGMENT_BITS
-from ._state import FAR_FUTURE, LATEST, Erasure, Memory, Place
+from ._state import FAR_FUTURE, LATEST, Erasure, Memory
 from ._tombstones import Tombstones
 from ._tree import Tree
 
@@ -48,7 +49,7 @@ def without_collection() -> Generator[None, None, None]:
 class Projections:
     """Register, tombstones, recall and tree over one log, and the beliefs that are read from the register."""
 
-    def __init__(self, open_body: Callable[[Event], Body | None], read_body: Callable[[Place], Body | None]) -> None:
+    def __init__(self, open_body: Callable[[Event], Body | None], read_body: Callable[[Location], Body | None]) -> None:
         self.register = Register(open_body)
         self.tombstones = Tombstones()
         self.tree = Tree()
@@ -102,11 +103,11 @@ class Projections:
         """Return the key slot of a scope's envelopes, or None before its first event."""
         return self.register.scope_slot(scope)
 
-    def read_memory(self, place: Place) -> MemoryBody | None:
+    def read_memory(self, place: Location) -> MemoryBody | None:
         """Return the words of a memory, or None when they were forgotten."""
         return cast("MemoryBody | None", self._read(place))
 
-    def read_body(self, place: Place) -> Body | None:
+    def read_body(self, place: Location) -> Body | None:
         """Return any event's body, or None when it has none or it was forgotten."""
         return self._read(place)
 

@@ -16,7 +16,7 @@ from muniment.events import ModelMissing, MunimentError
 from ._embedder import Embedder
 from ._recall import Partition, Recall
 from ._segments import ReadBody, indexed_text
-from ._vector_file import SlotKey, VectorFile, rounded
+from ._vector_file import KeptVectors, SlotKey, VectorFile, rounded
 from ._vectors import VectorIndex
 
 EMBED_WHILE_ASKED: Final = 256
@@ -61,7 +61,7 @@ class Dense:
         self._read_body, self._load = read_body, load
         self._embedder: Embedder | None = None
         self._file: VectorFile | None = None
-        self._kept: dict[bytes, NDArray[np.float32]] = {}
+        self._kept: KeptVectors | None = None
         self._unsaved: list[tuple[bytes, int, NDArray[np.float32]]] = []
         self._beside = False
         self._embeds_beside, self._stopping = beside, threading.Event()
@@ -74,6 +74,15 @@ class Dense:
 
         The caller does not hold the mutex.
         """
+        embedder = self._ready(scopes)
+        return None if embedder is None else embedder.embed_query(query)
+
+    def text_vector(self, text: str, scopes: Sequence[str]) -> NDArray[np.float32] | None:
+        """Return the vector that a memory of this text would have, or None as `query_vector` does."""
+        embedder = self._ready(scopes)
+        return None if embedder is None else rounded(embedder.embed([text]))[0]
+
+    def _ready(self, scopes: Sequence[str]) -> Embedder | None:
         if self.loading:
             return None
         embedder = self._loaded()
@@ -85,7 +94,7 @@ class Dense:
             self._embed_beside()
             return None
         self._embed(embedder, missing, None)
-        return embedder.embed_query(query)
+        return embedder
 
     @property
     def loading(self) -> bool:
@@ -132,7 +141,7 @@ class Dense:
 
     def take_again(self) -> None:
         """Drop the vectors in memory, and take those that the file has now. The caller does not hold the mutex."""
-        kept = {} if self._file is None else self._file.load()
+        kept = None if self._file is None else self._file.load()
         with self._mutex:
             self._kept = kept
             for scope in self._recall.scopes():
@@ -206,30 +215,32 @@ class Dense:
 
     def _missing(self, scopes: Iterable[str]) -> list[_Missing]:
         missing: list[_Missing] = []
-        for scope in scopes:
+        asked = list(scopes)
+        for scope in asked:
             partition = self._recall.partition(scope)
             if partition is None:
                 continue
             if partition.vectors is None and self._embedder is not None:
                 partition.vectors = VectorIndex(self._embedder.dim)
             if partition.vectors is None:
-                rows = list(range(len(partition.rows)))
+                rows = np.arange(len(partition.rows))
             else:
-                rows = partition.vectors.missing(len(partition.rows)).tolist()
-            missing.extend(_Missing(partition, row) for row in rows if row not in partition.erased)
-        return self._without_kept(missing)
+                rows = self._without_kept(partition, partition.vectors)
+            missing.extend(_Missing(partition, row) for row in rows.tolist() if row not in partition.erased)
+        if self._embedder is not None and self._kept is not None and set(asked).issuperset(self._recall.scopes()):
+            self._kept = None  # every scope has taken what is its own
+        return missing
 
-    def _without_kept(self, missing: list[_Missing]) -> list[_Missing]:
-        if not self._kept:
-            return missing
-        rest: list[_Missing] = []
-        for partition, row in missing:
-            kept = self._kept.pop(partition.rows[row].id, None)
-            if kept is None or partition.vectors is None:
-                rest.append(_Missing(partition, row))
-            else:
-                partition.vectors.put([row], kept[None, :])
-        return rest
+    def _without_kept(self, partition: Partition, vectors: VectorIndex) -> NDArray[np.int64]:
+        rows = vectors.missing(len(partition.rows))
+        if not self._kept or not len(rows):
+            return rows
+        if partition.erased:
+            rows = rows[~np.isin(rows, sorted(partition.erased))]
+        vectors.make_room(len(partition.rows))
+        for found, kept in self._kept.take(partition.rows.slots_of(rows)):
+            vectors.put(rows[found], kept)
+        return vectors.missing(len(partition.rows))
 
     def _embed(self, embedder: Embedder, missing: list[_Missing], progress: Progress | None) -> None:
         for start in range(0, len(missing), _AT_ONCE):

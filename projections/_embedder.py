@@ -141,8 +141,8 @@ class _OnnxEmbedder:
         threads: int | None,
     ) -> None:
         self._settings = settings
-        self._tokenizer = _open_tokenizer(tokenizer, settings.max_tokens)
-        self._run, self._inputs = _open_session(model, threads)
+        self._tokenizer = open_tokenizer(tokenizer, settings.max_tokens, stride=settings.max_tokens // OVERLAP)
+        self._run, self._inputs = open_session(model, threads)
         self.model_id = settings.model_id(digests)
         self.dim = int(self._vectors([self._tokenizer.encode("a")]).shape[1])
 
@@ -221,7 +221,8 @@ def _mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(mean / norm if norm else mean, dtype=np.float32)
 
 
-def _open_tokenizer(data: bytes, max_tokens: int) -> Tokenizer:
+def open_tokenizer(data: bytes, max_tokens: int, *, stride: int) -> Tokenizer:
+    """Return a tokenizer that cuts after `max_tokens` and pads nothing; what is left over overlaps by `stride`."""
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415  # slow to import, and only recall by meaning needs it
 
@@ -230,13 +231,14 @@ def _open_tokenizer(data: bytes, max_tokens: int) -> Tokenizer:
         raise ModelMissing(detail=f"tokenizer: {error}") from error
     # The file's own truncation and padding are those of somebody's batch job: both are set anew.
     tokenizer.no_padding()
-    tokenizer.enable_truncation(max_length=max_tokens, stride=max_tokens // OVERLAP)
+    tokenizer.enable_truncation(max_length=max_tokens, stride=stride)
     return tokenizer
 
 
-def _open_session(
+def open_session(
     model: bytes | str, threads: int | None
 ) -> tuple[Callable[[dict[str, NDArray[np.int64]]], NDArray[np.float32]], list[str]]:
+    """Return how to run a model of texts, and which inputs it takes. Raises ModelMissing when it is none."""
     try:
         import onnxruntime  # noqa: PLC0415  # slow to import, and only recall by meaning needs it
 
@@ -255,7 +257,7 @@ def _open_session(
     inputs = [str(each.name) for each in session.get_inputs()]
     unknown = set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}
     if unknown or "input_ids" not in inputs:
-        raise ModelMissing(detail=f"model: expected inputs of a sentence encoder, got {sorted(inputs)}")
+        raise ModelMissing(detail=f"model: expected inputs of a text encoder, got {sorted(inputs)}")
 
     def run(feed: dict[str, NDArray[np.int64]]) -> NDArray[np.float32]:
         return cast("NDArray[np.float32]", session.run(None, feed)[0])

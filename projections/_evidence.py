@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._dates import Named, nearness
-from ._marks import ASKS, NAMES_A_TIME, USER, spoken_by
+from ._marks import ASKS, CONDITIONAL, NAMES_A_TIME, USER, spoken_by
 from ._segments import ScopeWords
 from ._threads import NOBODY, Threads
 from ._words import K1, WordStats, weight
@@ -32,7 +32,7 @@ LONG: Final = 32
 FEATURES: Final = (
     "meaning", "meaning_before", "meaning_after",
     "covered", "covered_near", "passage",
-    "speaker", "asks", "length", "time", "date",
+    "speaker", "asks", "length", "time", "date", "conditional",
 )  # fmt: skip
 
 
@@ -87,6 +87,7 @@ class Witnesses:
         self._question, self._index, self._threads, self._words = question, index, threads, words
         self._live, self._cosines, self._instants = live, cosines, instants
         self._upto = len(words.scores)
+        self._by_name = [index.holders(spoken_by(term), self._upto) for term in question.terms]
         self._weights = [weight(stats.rows, found_in) for found_in in stats.found_in]
         self._total = sum(self._weights) or 1.0
         # Terms beyond the bits weigh nothing in coverage, and much in nothing else.
@@ -124,6 +125,7 @@ class Witnesses:
             np.log1p(np.where(alone, LONG, np.minimum(index.lengths(rows), LONG))),
             _are_among(rows, [index.holders(NAMES_A_TIME, upto)]) if question.asks_when else 0.0,
             nearness(question.dates, self._instants(rows)) if question.dates else 0.0,
+            _are_among(rows, [index.holders(CONDITIONAL, upto)]),
         ]
         out = np.zeros((len(rows), len(FEATURES)), dtype=np.float64)
         for number, column in enumerate(columns):
@@ -180,11 +182,13 @@ class Witnesses:
                     best[place], here = np.maximum(best[place], here), np.minimum(best[place], here)
         return np.asarray(best.sum(axis=0) / 3)
 
+    def named(self, rows: Rows) -> NDArray[np.bool_]:
+        """Tell for each row whether somebody whom the question names says it."""
+        return _are_among(rows, self._by_name)
+
     def _speakers(self) -> list[Rows]:
-        marks = [spoken_by(term) for term in self._question.terms]
-        if self._question.says_i:
-            marks.append(USER)
-        return [self._index.holders(mark, self._upto) for mark in marks]
+        by_user = [self._index.holders(USER, self._upto)] if self._question.says_i else []
+        return [*self._by_name, *by_user]
 
 
 def _are_among(rows: Rows, lists: Sequence[Rows]) -> NDArray[np.bool_]:

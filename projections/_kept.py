@@ -10,23 +10,25 @@ from blake3 import blake3
 from muniment.events import (
     ActionBody,
     Body,
+    Location,
     covers,
 )
 
-from ._lookups import BeliefKeys, ById, Commands, Links, Lookup, Rows, Timeline
+from ._keyed import BeliefKeys, Lookup
+from ._lookups import ById, Commands, Links, Rows, Timeline
 from ._sections import Buffer, Sections
 from ._shapes import (
     AnyTable,
+    belief_keys_of,
     command_shape,
     decision_shape,
     event_shape,
-    has_recalled,
-    has_text,
-    is_about,
-    is_derived_from,
     link_shape,
     memory_shape,
+    parents_of,
+    recalled_of,
     scope_of,
+    text_keys_of,
 )
 from ._state import (
     FAR_FUTURE,
@@ -34,8 +36,8 @@ from ._state import (
     Confirmation,
     Enrolment,
     Memory,
-    Place,
     Prohibition,
+    Proposal,
     Request,
 )
 from ._tables import Scopes, Table, key_of
@@ -50,7 +52,7 @@ class _Small(msgspec.Struct, array_like=True):
     prohibitions: list[Prohibition]
     enrolments: list[Enrolment]
     requests: list[Request]
-    proposals: list[tuple[int, bytes, bytes, str, float]]
+    proposals: list[Proposal]
     scopes: list[tuple[str, int]]
     closed: list[tuple[str, int, int, bytes]]
     lifted_scopes: list[tuple[str, int]]
@@ -74,10 +76,10 @@ class Kept:
         memories = Table(memory_shape(number), self._numbers)
         self.memories = ById(memories, scope_of)
         self.rows = Rows(memories, self._numbers)
-        self.keys = BeliefKeys(memories, "key", _low_of_pair, is_about)
-        self.texts: Lookup[tuple[str, bytes]] = Lookup(memories, "text", _low_of_pair, has_text)
-        self.children: Lookup[bytes] = Lookup(memories, "parent", key_of, is_derived_from)
-        self.recalled_into: Lookup[bytes] = Lookup(memories, "recalled", key_of, has_recalled)
+        self.keys = BeliefKeys(memories, "key", _low_of_pair, belief_keys_of)
+        self.texts: Lookup[tuple[str, bytes]] = Lookup(memories, "text", _low_of_pair, text_keys_of)
+        self.children: Lookup[bytes] = Lookup(memories, "parent", key_of, parents_of)
+        self.recalled_into: Lookup[bytes] = Lookup(memories, "recalled", key_of, recalled_of)
         self.links = Links(Table(link_shape(number), self._numbers))
         self.links_at = self.links
         self.commands = Commands(Table(command_shape(number), self._numbers))
@@ -87,12 +89,12 @@ class Kept:
         self.prohibitions: dict[bytes, Prohibition] = {}
         self.enrolments: list[Enrolment] = []
         self.requests: dict[bytes, Request] = {}
-        self.proposals: list[tuple[int, bytes, bytes, str, float]] = []
+        self.proposals: list[Proposal] = []
         self.scopes: dict[str, int] = {}
         self.closed: dict[str, tuple[int, int, bytes]] = {}
         self.lifted_scopes: dict[str, int] = {}
         self.refusals: dict[tuple[str, str], int] = {}
-        self.changed: set[bytes] = set()
+        self.changed: list[bytes] = []
         self.changed_keys: set[BeliefKey] = set()
 
     # --- lookups ------------------------------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ class Kept:
         # Numbers of closed scopes stay taken, so that those of the others do not move.
         yield "register", [_encode(_Saved(small, self._numbers.saved(), self.counts()))]
 
-    def load(self, sections: Sections, read_body: Callable[[Place], Body | None]) -> None:
+    def load(self, sections: Sections, read_body: Callable[[Location], Body | None]) -> None:
         """Stand on what was saved; raises msgspec.MsgspecError when it is something else."""
         saved = _decode(sections.between("register", 0, FAR_FUTURE))
         self._take_small(saved.small, read_body)
@@ -212,7 +214,7 @@ class Kept:
         for view in (self.memories, self.rows, self.links, self.commands, self.decisions):
             view.reload()
         for lookup in (self.keys, self.texts, self.children, self.recalled_into):
-            lookup.fresh.clear()
+            lookup.reload()
 
     def _tables(self) -> list[AnyTable]:
         return [
@@ -238,7 +240,7 @@ class Kept:
             refusals=sorted((*key, count) for key, count in self.refusals.items()),
         )
 
-    def _take_small(self, small: _Small, read_body: Callable[[Place], Body | None]) -> None:
+    def _take_small(self, small: _Small, read_body: Callable[[Location], Body | None]) -> None:
         self.seq, self.key_epoch = small.seq, small.key_epoch
         self.confirmations = {c.id: c for c in small.confirmations}
         self.prohibitions = {p.id: p for p in small.prohibitions}

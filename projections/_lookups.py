@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ._state import Command, CommandRow, DecisionRecord, EventRow, Link, Memory
 from ._tables import Scopes, Table, key_of
 
-Key = TypeVar("Key", bound=tuple[str, bytes] | bytes)
 Owned = TypeVar("Owned", Memory, DecisionRecord)
 
 
@@ -83,6 +82,15 @@ class ById(Generic[Owned]):
             return None
         return self.table.at(at)
 
+    def after(self, seq: int) -> Iterator[Owned]:
+        """Yield the records of the events after a sequence number, in order."""
+        if self.table.saved:
+            for number in range(int(self.table.array("seq").searchsorted(seq, side="right")), self.table.saved):
+                if not self.table.is_closed(number):
+                    yield self.table.at(number, keep=False)
+        fresh = self.table.fresh
+        yield from fresh[bisect_right(fresh, seq, key=lambda record: record.seq) :]
+
     def with_slots(self, slots: set[int]) -> list[Owned]:
         """Return the records whose bodies are under some key slots, in sequence order."""
         wanted = np.array(sorted(slots), np.int64)
@@ -108,7 +116,11 @@ class ScopeRows(Sequence[Memory]):
         self._table, self._numbers = table, numbers
         self._saved = len(numbers)
         self._fresh: list[Memory] = []
-        self.append = self._fresh.append
+
+    def add(self, memory: Memory) -> None:
+        """Add the newest memory, and tell it its row."""
+        memory.row = self._saved + len(self._fresh)
+        self._fresh.append(memory)
 
     def __len__(self) -> int:
         return self._saved + len(self._fresh)
@@ -138,6 +150,14 @@ class ScopeRows(Sequence[Memory]):
         if row < self._saved:
             return int(self._table.array("seq")[int(self._numbers[row])])
         return self._fresh[row - self._saved].seq
+
+    def slots_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the key slots of some rows, given in ascending order."""
+        saved = int(rows.searchsorted(self._saved))
+        fresh = [self._fresh[row - self._saved].slot for row in rows[saved:].tolist()]
+        if not saved:
+            return np.array(fresh, np.int64)
+        return np.concatenate((self._table.array("slot")[self._numbers[rows[:saved]]], np.array(fresh, np.int64)))
 
     def upto(self, known: int) -> int:
         """Return how many rows were recorded up to a sequence number."""
@@ -183,8 +203,8 @@ class Rows:
 
     def of(self, scope: str) -> ScopeRows:
         """Return the rows of a scope, made when it has none."""
-        found = self._rows.get(scope) or self._find(scope)
-        if found is None:
+        found = self._rows.get(scope)
+        if found is None and (found := self._find(scope)) is None:
             self._scopes.number(scope)
             found = self._rows[scope] = ScopeRows(self._table, np.zeros(0, np.uint32))
         return found
@@ -205,91 +225,6 @@ class Rows:
             if low < high:
                 found = self._rows[scope] = ScopeRows(self._table, numbers[low:high])
         return found
-
-
-class Lookup(Generic[Key]):
-    """Memories under some key, in sequence order."""
-
-    def __init__(
-        self, table: Table[Memory], index: str, low: Callable[[Key], int], fits: Callable[[Memory, Key], bool]
-    ) -> None:
-        self._table, self._index, self._low, self._fits = table, index, low, fits
-        self.fresh: dict[Key, list[Memory]] = {}
-
-    @overload
-    def get(self, key: Key) -> Sequence[Memory] | None: ...
-    @overload
-    def get(self, key: Key, default: Sequence[Memory]) -> Sequence[Memory]: ...
-    def get(self, key: Key, default: Sequence[Memory] | None = None) -> Sequence[Memory] | None:
-        """Return the memories under a key, or the default when there are none."""
-        fresh = self.fresh.get(key)
-        if self._table.saved:
-            found = [memory for memory in self._table.find(self._index, self._low(key)) if self._fits(memory, key)]
-            if found:
-                return found if fresh is None else found + fresh
-        return default if fresh is None else fresh
-
-    def __getitem__(self, key: Key) -> Sequence[Memory]:
-        found = self.get(key)
-        if found is None:
-            raise KeyError(key)
-        return found
-
-    def __contains__(self, key: Key) -> bool:
-        return self.get(key) is not None
-
-    def close_scope(self, scope: str) -> None:
-        """Drop what came of a scope that was forgotten as a whole."""
-        kept = {key: [m for m in found if m.scope != scope] for key, found in self.fresh.items()}
-        self.fresh = {key: found for key, found in kept.items() if found}
-
-    def distinct(self) -> list[int]:
-        """Return the numbers of the base's memories that are the first under their keys."""
-        if not self._table.saved:
-            return []
-        keys, numbers = self._table.index(self._index)
-        firsts = np.flatnonzero(np.concatenate((np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1])))
-        closed = self._table.closed_numbers()
-        return sorted(number for number in numbers[firsts].tolist() if number not in closed)
-
-    def at(self, number: int) -> Memory:
-        """Return a memory of the base by its number."""
-        return self._table.at(number, keep=False)
-
-
-class BeliefKeys(Lookup[tuple[str, bytes]]):
-    """The statements of each belief key, in sequence order; the keys in the order of their first statements."""
-
-    def of_scopes(self, scopes: set[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the keys of some scopes."""
-        return (key for key in self if key[0] in scopes)
-
-    def is_single(self, key: tuple[str, bytes]) -> bool:
-        """Tell whether a key has one statement; quick where it has."""
-        count = len(self._table.numbers(self._index, key_of(key[1]))) + len(self.fresh.get(key, ()))
-        return count == 1 or (count > 1 and len(self.get(key, ())) == 1)
-
-    def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        seen: set[tuple[str, bytes]] = set()
-        for number in self.distinct():
-            # Keys of two scopes, or, hardly ever, two keys of one, may share the number that the index is sorted by.
-            memory = self.at(number)
-            for sharing in self._table.find(self._index, key_of(memory.envelope.belief_key or b"")):
-                key = (sharing.scope, sharing.envelope.belief_key or b"")
-                if key not in seen:
-                    seen.add(key)
-                    yield key
-        for key in self.fresh:
-            if key not in seen:
-                yield key
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def items(self) -> Iterator[tuple[tuple[str, bytes], Sequence[Memory]]]:
-        """Yield each key with its statements."""
-        for key in self:
-            yield key, self[key]
 
 
 class Timeline(Sequence[EventRow]):
@@ -365,7 +300,7 @@ class Commands:
     def add(self, scope: str, actor: str, command_id: str, command: Command) -> None:
         """Add a command, unless its id was used before."""
         key = (scope, actor, command_id)
-        if self.get(key) is None:
+        if key not in self._fresh and (not self.table.saved or self.get(key) is None):
             self._fresh[key] = command
             self.table.fresh.append(CommandRow(scope, actor, command_id, command))
 

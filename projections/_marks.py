@@ -1,5 +1,6 @@
 """
-What else a question may ask of a memory than its words: who speaks, whether it asks, whether it names a time.
+What else a question may ask of a memory than its words: who speaks, whether it asks, names a time, or depends on a
+condition.
 
 Marks stand in the word index as terms that no text can hold, so that a forget takes them out with the words, and the
 past knows those of its own time.
@@ -18,6 +19,7 @@ from ._tokens import analyze_query
 ASKS: Final = "\x01asks"
 NAMES_A_TIME: Final = "\x01time"
 USER: Final = "\x01user"
+CONDITIONAL: Final = "\x01when"
 
 MAX_SPEAKER: Final = 64
 # `Ann: ...` and `Ann Lee: ...`, as importers and most transcripts write who speaks.
@@ -50,6 +52,8 @@ def marks_of(body: MemoryBody) -> list[str]:
         found.append(ASKS)
     if _TIME.search(body.content):
         found.append(NAMES_A_TIME)
+    if body.applies_when is not None:
+        found.append(CONDITIONAL)
     return found
 
 

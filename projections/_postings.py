@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
+Numbers: TypeAlias = Ints | NDArray[np.int64] | NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 Number = TypeVar("Number", np.int32, np.int64)
 
 _EMPTY = np.int32(-1)  # what a cell holds that no posting uses; never a row
@@ -34,12 +35,12 @@ class Postings:
         self.lists = 0
 
     @classmethod
-    def packed(cls, lengths: NDArray[np.int64], rows: Ints, counts: Ints) -> Postings:
+    def packed(cls, lengths: Numbers, rows: Numbers, counts: Numbers) -> Postings:
         """Return the postings whose lists lie one after the other in `rows` and `counts`, which are copied."""
         made = cls()
         made._rows, made._counts, made._used = rows.astype(np.int32), counts.astype(np.int32), len(rows)
         made._length, made._capacity = lengths.astype(np.int64), lengths.astype(np.int64)
-        made._start = np.cumsum(lengths, dtype=np.int64) - lengths
+        made._start = np.cumsum(lengths, dtype=np.int64) - made._length
         made.lists = len(lengths)
         return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -12,8 +11,9 @@ import regex
 from numpy.typing import NDArray
 
 from ._dates import named_dates
-from ._evidence import FEATURES, Question, Reals, Rows, Witnesses, words_of
+from ._evidence import FEATURES, Bits, Question, Reals, Rows, Witnesses, words_of
 from ._segments import ScopeWords
+from ._strength import signs_of, strength_of
 from ._threads import Threads
 from ._tokens import MAX_QUERY_CHARS, analyze_query
 from ._vectors import VectorIndex
@@ -26,23 +26,22 @@ DEPTH: Final = 40
 
 # Chosen by `eval/recall_weights.py` on the tuning half of each set; see eval/RESULTS.md for what each is worth.
 WEIGHTS: Final = {
-    "meaning": 7.0,
-    "meaning_before": 0.9,
-    "meaning_after": 2.0,
-    "covered": 3.0,
-    "covered_near": 3.4,
-    "passage": 0.5,
-    "speaker": 2.6,
-    "asks": -0.7,
-    "length": 0.2,
-    "time": 0.6,
-    "date": 4.8,
+    "meaning": 6.89,
+    "meaning_before": 0.16,
+    "meaning_after": 2.13,
+    "covered": 3.08,
+    "covered_near": 2.72,
+    "passage": 0.28,
+    "speaker": 2.32,
+    "asks": -0.73,
+    "length": 0.51,
+    "time": 0.11,
+    "date": 4.79,
+    # What holds only on a condition comes after what simply holds, unless it fits clearly better.
+    "conditional": -1.0,
 }
 HISTORY: Final = 6.0
 """What a row loses that holds no longer: its successor, which may say less of the words asked for, comes first."""
-# A logistic curve of the best score, fitted on the tuning half of LoCoMo to its adversarial questions.
-_EVEN_WITH_VECTORS, _EVEN_WITHOUT = 12.2, 7.6
-_STEEPNESS = 0.28
 _OF_NEIGHBOURS: Final = ("meaning_before", "meaning_after")
 _WHEN = regex.compile(r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long)\b")
 _I = regex.compile(r"\b(?:i|my|me|mine|i'm|i've|myself)\b")
@@ -73,10 +72,19 @@ class Fused(NamedTuple):
     near_score: float
 
 
+class Ranking(NamedTuple):
+    """The best rows, and how likely they answer the question, from 0 to 1."""
+
+    best: list[Fused]
+    strength: float
+
+
 class _Found(NamedTuple):
     rows: Rows
     features: Reals
     live: Mask
+    held: Bits
+    named: Mask
     word_scores: NDArray[np.float32]
     offered_words: NDArray[np.float32]
     near_rows: Rows
@@ -94,7 +102,7 @@ def question_of(query: str) -> Question:
     )
 
 
-def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequence[Rankable], k: int) -> list[Fused]:
+def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequence[Rankable], k: int) -> Ranking:
     """
     Return the best `k` offered rows that hold a word of the question or, with a vector, have a meaning; best first.
 
@@ -117,7 +125,7 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     near_rows = np.concatenate([part.near_rows + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
     near = set(near_rows.tolist())
     beside = sum(features[best, FEATURES.index(name)] * WEIGHTS[name] for name in _OF_NEIGHBOURS)
-    return [
+    hits = [
         Fused(
             row=(row := int(rows[at])),
             score=float(scores[at]),
@@ -131,16 +139,12 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
             best.tolist(), word_ranks, dense_ranks, np.broadcast_to(beside, len(best)).tolist(), strict=True
         )
     ]
-
-
-def strength_of(score: float, *, with_vectors: bool) -> float:
-    """
-    Return, from 0 to 1, how likely a best hit of that score is to answer the question.
-
-    One half is where LoCoMo's answerable and unanswerable questions are equally likely, were they equally many.
-    """
-    even = _EVEN_WITH_VECTORS if with_vectors else _EVEN_WITHOUT
-    return 1 / (1 + math.exp(_STEEPNESS * (even - score)))
+    if not hits:
+        return Ranking(hits, 0.0)
+    held = np.concatenate([part.held for part in found])
+    named = np.concatenate([part.named for part in found])
+    signs = signs_of(question.terms, stats, scores, held, named, WEIGHTS["speaker"])
+    return Ranking(hits, strength_of(signs, with_vectors=vector is not None))
 
 
 def weighed(features: Reals) -> Reals:
@@ -169,7 +173,8 @@ def _candidates(
     rows = witnesses.around(np.concatenate(chosen))
     # Without vectors a neighbour that holds none of the words is no match, only the turn beside one.
     rows = rows[offered[rows] & ((words.scores[rows] > 0) | (cosines is not None))]
-    return _Found(rows, witnesses.of(rows), live[rows], words.scores[rows], offered_words, near)
+    of, named = witnesses.of(rows), witnesses.named(rows)
+    return _Found(rows, of, live[rows], words.held[rows], named, words.scores[rows], offered_words, near)
 
 
 def _best(rows: Rows, scores: NDArray[np.float32], depth: int) -> Rows:

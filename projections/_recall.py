@@ -15,15 +15,15 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from muniment.events import Batch, Forgotten, Location, SequenceGap
+from muniment.events import Batch, Forgotten, SequenceGap
 
 from ._lookups import ById, ScopeRows
 from ._lookups import Rows as ScopeTable
 from ._segments import SEGMENT_BITS, Fragment, Fragments, ReadBody, ScopeWords
-from ._state import Memory, Place
+from ._state import Memory
 from ._vectors import VectorIndex
 
-VERSION: Final = 3
+VERSION: Final = 4
 Mask = NDArray[np.bool_]
 
 
@@ -297,11 +297,6 @@ class WordsDigest:
                     continue
                 if known is not None or not self._only_made or self._recall.has_words(partition.scope, chunk):
                     yield partition, chunk, state
-
-
-def location(place: Place) -> Location:
-    """Return a place as the log names it."""
-    return Location(place.segment, place.offset, place.length)
 
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

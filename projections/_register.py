@@ -8,7 +8,7 @@ which it holds, so that any earlier state can be asked of the same structure by 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -55,13 +55,12 @@ from ._state import (
     FateKind,
     Link,
     Memory,
-    Place,
     Prohibition,
+    Proposal,
     Request,
 )
 
-Key = TypeVar("Key")
-VERSION: Final = 3
+VERSION: Final = 4
 """Raised whenever the same log would give another register."""
 ROLLED_BACK: Final = "forgotten before an older log was put back"
 
@@ -85,21 +84,20 @@ class Register(Kept):
         if batch.events and batch.events[0].seq != self.seq + 1:
             raise SequenceGap(expected=self.seq + 1, actual=batch.events[0].seq)
         for event in batch.events:
-            self._apply_event(event)
+            # Without an envelope its whole scope was forgotten: there is nothing left to know.
+            if event.envelope is not None:
+                self._apply_event(event, event.envelope)
         self.seq = batch.head.seq
 
-    def _apply_event(self, event: Event) -> None:
-        envelope = event.envelope
-        if envelope is None:
-            return  # its whole scope was forgotten: there is nothing left to know
-        header, scope = event.header, envelope.scope
+    def _apply_event(self, event: Event, envelope: Envelope) -> None:
+        header, scope, actor = event.header, envelope.scope, envelope.actor
         if scope not in self.scopes:
             self.scopes[scope] = header.scope_slot
         if envelope.command_id is not None:
             command = Command(
                 envelope.payload_key, header.id, header.seq, header.recorded_at, event.hash, type(envelope).__name__
             )
-            self.commands.add(scope, envelope.actor, envelope.command_id, command)
+            self.commands.add(scope, actor, envelope.command_id, command)
         target: bytes | None = None
         if isinstance(envelope, MemoryEnvelope):
             self._remembered(event, envelope)
@@ -108,55 +106,21 @@ class Register(Kept):
             if handler is not None:
                 handler(self, event, envelope)
             target = _target_of(envelope)
-        self.timeline.append(
-            EventRow(
-                header.seq,
-                header.recorded_at,
-                header.type,
-                header.id,
-                scope,
-                envelope.actor,
-                envelope.origin,
-                event.hash,
-                target,
-            )
+        row = EventRow(
+            header.seq, header.recorded_at, header.type, header.id, scope, actor, envelope.origin, event.hash, target
         )
+        self.timeline.table.fresh.append(row)
 
     def _remembered(self, event: Event, envelope: MemoryEnvelope) -> None:
         header = event.header
-        rows = self.rows.of(envelope.scope)
-        memory = Memory(
-            header.id,
-            header.seq,
-            header.recorded_at,
-            event.hash,
-            envelope,
-            header.slot,
-            Place(*event.where),
-            len(rows),
-        )
-        rows.append(memory)
-        self._index(memory)
+        memory = Memory(header.id, header.seq, header.recorded_at, event.hash, envelope, header.slot, event.where, 0)
+        self.rows.of(envelope.scope).add(memory)
+        self.memories.add(memory)
+        self._touch(memory)
         for link_type, end in envelope.links:
             self._add_link(event, envelope, memory.id, end, link_type, envelope.valid_from, envelope.valid_to)
         if envelope.supersedes is not None:
             self._add_fate(envelope.supersedes, event, envelope, FateKind.SUPERSEDED, by=memory.id)
-        self._touch(memory)
-
-    def _index(self, memory: Memory) -> None:
-        envelope = memory.envelope
-        self.memories.add(memory)
-        text, texts = (envelope.scope, envelope.text_key), self.texts.fresh
-        if text in texts:
-            texts[text].append(memory)
-        else:
-            texts[text] = [memory]
-        if envelope.belief_key is not None:
-            _append(self.keys.fresh, (envelope.scope, envelope.belief_key), memory)
-        for parent in envelope.derived_from:
-            _append(self.children.fresh, parent, memory)
-        for seen in envelope.recalled:
-            _append(self.recalled_into.fresh, seen, memory)
 
     def _retired(self, event: Event, envelope: Retired) -> None:
         until = event.recorded_at if envelope.valid_to is None else envelope.valid_to
@@ -213,11 +177,12 @@ class Register(Kept):
         self.commands.close_scope(number, scope)
         self.timeline.table.close_scope(number, scope, scope_of)
         for lookup in (self.keys, self.texts, self.children, self.recalled_into):
-            lookup.close_scope(scope)
+            lookup.reload()
         self.refusals = {key: count for key, count in self.refusals.items() if key[0] != scope}
         for table in (self.confirmations, self.prohibitions, self.requests):
             for identity in [i for i, record in table.items() if record.scope == scope]:
                 del table[identity]
+        self.proposals = [proposal for proposal in self.proposals if proposal.scope != scope]
         self.scopes.pop(scope, None)
         self.closed[scope] = (event.seq, event.recorded_at, event.header.id)
 
@@ -249,7 +214,7 @@ class Register(Kept):
             nonce=envelope.nonce,
             slot=event.header.slot,
             action=action_of(self._open_body(event)),
-            place=_place(event),
+            place=event.where,
         )
 
     def _revoked(self, event: Event, envelope: Revoked) -> None:
@@ -267,7 +232,7 @@ class Register(Kept):
             rank=envelope.rank,
             slot=event.header.slot,
             action=action_of(self._open_body(event)),
-            place=_place(event),
+            place=event.where,
         )
 
     def _unprohibited(self, event: Event, envelope: Unprohibited) -> None:
@@ -324,7 +289,7 @@ class Register(Kept):
             at_seq=envelope.at_seq,
             decided_at=envelope.decided_at,
             slot=event.header.slot,
-            place=_place(event),
+            place=event.where,
         )
         self.decisions.add(decision)
         if envelope.allowed and envelope.confirmation is not None:
@@ -333,7 +298,20 @@ class Register(Kept):
                 confirmation.spent.append((event.seq, event.header.id))
 
     def _proposed(self, event: Event, envelope: Proposed) -> None:
-        self.proposals.append((event.seq, envelope.start, envelope.end, envelope.link, envelope.score))
+        self.proposals.append(
+            Proposal(
+                id=event.header.id,
+                seq=event.seq,
+                recorded_at=event.recorded_at,
+                scope=envelope.scope,
+                actor=envelope.principal or envelope.actor,
+                start=envelope.start,
+                end=envelope.end,
+                link=envelope.link,
+                score=envelope.score,
+                place=event.where,
+            )
+        )
 
     def _requested(self, event: Event, envelope: Requested) -> None:
         self.requests[event.header.id] = Request(
@@ -344,7 +322,7 @@ class Register(Kept):
             envelope.actor,
             envelope.verb,
             envelope.targets,
-            _place(event),
+            event.where,
         )
 
     def _refused(self, _event: Event, envelope: RefusedWrite) -> None:
@@ -380,23 +358,12 @@ class Register(Kept):
 
     def _touch(self, memory: Memory) -> None:
         # Whoever keeps an answer about a memory drops it when the memory, or its key, changed.
-        key = memory.envelope.belief_key
-        if key is None or memory.envelope.many:
-            self.changed.add(memory.id)
+        envelope = memory.envelope
+        key = envelope.belief_key
+        if key is None or envelope.many:
+            self.changed.append(memory.id)
         else:
-            self.changed_keys.add((memory.scope, key))
-
-
-def _place(event: Event) -> Place:
-    return Place(event.where.segment, event.where.offset, event.where.length)
-
-
-def _append(lists: dict[Key, list[Memory]], key: Key, memory: Memory) -> None:
-    found = lists.get(key)
-    if found is None:
-        lists[key] = [memory]
-    else:
-        found.append(memory)
+            self.changed_keys.add((envelope.scope, key))
 
 
 def _target_of(envelope: Envelope) -> bytes | None:

@@ -16,18 +16,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from muniment.events import MemoryBody, ProjectionStale
+from muniment.events import Location, MemoryBody, ProjectionStale
 
 from ._lookups import ScopeRows
 from ._marks import marks_of, thread_of
-from ._state import Place
 from ._threads import Threads
 from ._words import PackedWords, WordIndex, WordStats
 
 SEGMENT_BITS: Final = 12
 _TAKEN_AT_ONCE: Final = 1 << 20
 """Characters of text after which a piece of a segment is taken into its words."""
-ReadBody = Callable[[Place], MemoryBody | None]
+ReadBody = Callable[[Location], MemoryBody | None]
 
 
 class Facets(msgspec.Struct, array_like=True, frozen=True):
@@ -226,11 +225,15 @@ class ScopeWords:
         self._bound()
         if self._threads.rows < self._bounded:
             self.absorb()
-            start = bisect_right(self._firsts, self._threads.rows) - 1
-            for chunk in self._chunks[start:]:
+            for chunk in self._chunks[bisect_right(self._firsts, self._threads.rows) - 1 :]:
                 segment = self._segments[chunk]
-                rows = range(self._threads.rows - segment.first, segment.words.rows)
-                self._threads.extend(segment.facets.get(row, NO_FACETS).thread for row in rows)
+                start = self._threads.rows - segment.first
+                named = [
+                    (segment.first + row, facets.thread)
+                    for row, facets in sorted(segment.facets.items())
+                    if row >= start and facets.thread is not None
+                ]
+                self._threads.extend(segment.words.rows - start, named)
         return self._threads
 
     def facets(self, row: int) -> Facets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -83,21 +83,22 @@ def scope_of(record: _Scoped) -> str:
     return record.scope
 
 
-def is_about(memory: Memory, key: tuple[str, bytes]) -> bool:
-    """Tell whether a memory states a value of a belief key."""
-    return (memory.scope, memory.envelope.belief_key) == key
+def belief_keys_of(memory: Memory) -> Sequence[tuple[str, bytes]]:
+    """Return the belief key that a memory states a value of, with its scope."""
+    envelope = memory.envelope
+    return () if envelope.belief_key is None else ((envelope.scope, envelope.belief_key),)
 
 
-def has_text(memory: Memory, key: tuple[str, bytes]) -> bool:
-    """Tell whether a memory has a text, by its scope and the text's digest."""
-    return (memory.scope, memory.envelope.text_key) == key
+def text_keys_of(memory: Memory) -> Sequence[tuple[str, bytes]]:
+    """Return the digest of a memory's text, with its scope."""
+    return ((memory.envelope.scope, memory.envelope.text_key),)
 
 
-def is_derived_from(memory: Memory, parent: bytes) -> bool:
-    """Tell whether a memory declares to derive from another."""
-    return parent in memory.envelope.derived_from
+def parents_of(memory: Memory) -> Sequence[bytes]:
+    """Return what a memory declares to derive from."""
+    return memory.envelope.derived_from
 
 
-def has_recalled(memory: Memory, seen: bytes) -> bool:
-    """Tell whether a memory was written after another had been recalled."""
-    return seen in memory.envelope.recalled
+def recalled_of(memory: Memory) -> Sequence[bytes]:
+    """Return what had been recalled before a memory was written."""
+    return memory.envelope.recalled

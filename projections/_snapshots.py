@@ -51,6 +51,7 @@ from ._sections import Buffer, PlainSections, Repairing, SealedSections, Section
 from ._segments import Fragment, Fragments
 from ._state import FAR_FUTURE
 from ._tokens import ANALYZER_ID
+from ._words import LAYOUT as WORDS_LAYOUT
 
 PROJECTION_VERSIONS: Final = (_register.VERSION, _tombstones.VERSION, _recall.VERSION, _tree.VERSION)
 """Raised, each, whenever the same log would give another projection."""
@@ -69,7 +70,7 @@ def fingerprints() -> dict[str, str]:
     register, tombstones, recall, tree = PROJECTION_VERSIONS
     return {
         "beliefs": _fingerprint(register, tree, NORMAL_FORM),
-        "recall": _fingerprint(recall, ANALYZER_ID),
+        "recall": _fingerprint(recall, ANALYZER_ID, WORDS_LAYOUT),
         "tombstones": _fingerprint(tombstones, NORMAL_FORM),
     }
 

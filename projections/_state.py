@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from muniment.events import MemoryEnvelope, Rank
+from muniment.events import Location, MemoryEnvelope, Rank
 
 FAR_FUTURE = 1 << 62
 """As a sequence number or an instant: later than any, and later than LATEST."""
@@ -41,14 +41,6 @@ class Fate(msgspec.Struct, array_like=True, frozen=True, gc=False):
     by: bytes | None = None
 
 
-class Place(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Where an event's bytes lie in the log."""
-
-    segment: int
-    offset: int
-    length: int
-
-
 class Erasure(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The forget that erased something."""
 
@@ -68,7 +60,7 @@ class Memory(msgspec.Struct, array_like=True, gc=False):
     hash: bytes
     envelope: MemoryEnvelope
     slot: int
-    place: Place
+    place: Location
     row: int
     fates: tuple[Fate, ...] = ()
     erasure: Erasure | None = None
@@ -146,7 +138,7 @@ class Confirmation(msgspec.Struct, array_like=True):
     spent: list[tuple[int, bytes]] = []
     revoked_seq: int = FAR_FUTURE
     erasure: Erasure | None = None
-    place: Place = Place(0, 0, 0)
+    place: Location = Location(0, 0, 0)
 
     def is_live(self, *, known: int, now: int) -> bool:
         """Tell whether it may still be used, seen from a sequence number and an instant."""
@@ -169,7 +161,7 @@ class Prohibition(msgspec.Struct, array_like=True):
     slot: int
     action: bytes | None
     ended_seq: int = FAR_FUTURE
-    place: Place = Place(0, 0, 0)
+    place: Location = Location(0, 0, 0)
 
 
 class DecisionRecord(msgspec.Struct, array_like=True, gc=False):
@@ -190,7 +182,7 @@ class DecisionRecord(msgspec.Struct, array_like=True, gc=False):
     at_seq: int
     decided_at: int
     slot: int
-    place: Place
+    place: Location
     erasure: Erasure | None = None
 
 
@@ -207,6 +199,21 @@ class Enrolment(msgspec.Struct, array_like=True):
     recovery: bool = False
 
 
+class Proposal(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A relation between two memories that was noticed; why is in its event's body."""
+
+    id: bytes
+    seq: int
+    recorded_at: int
+    scope: str
+    actor: str
+    start: bytes
+    end: bytes
+    link: str
+    score: float
+    place: Location
+
+
 class Request(msgspec.Struct, array_like=True):
     """A deed above its asker's rank, waiting for a person."""
 
@@ -217,7 +224,7 @@ class Request(msgspec.Struct, array_like=True):
     actor: str
     verb: str
     targets: tuple[bytes, ...]
-    place: Place
+    place: Location
     decided_seq: int = FAR_FUTURE
     approved: bool = False
 

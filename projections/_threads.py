@@ -26,21 +26,21 @@ class Threads:
         self._threads: dict[int, str] = {}
         self.rows = 0
 
-    def extend(self, threads: Iterable[str | None]) -> None:
-        """Append one row for each name of a conversation; None is in none."""
-        names = list(threads)
-        self._reserve(self.rows + len(names))
-        for row, name in enumerate(names, self.rows):
-            before = NOBODY if name is None else self._last.get(name, NOBODY)
-            self._before[row], self._after[row] = before, NOBODY
+    def extend(self, count: int, threads: Iterable[tuple[int, str]]) -> None:
+        """Append some rows; those of them that are part of a conversation are named with it, in order."""
+        upto = self.rows + count
+        self._reserve(upto)
+        self._before[self.rows : upto] = self._after[self.rows : upto] = NOBODY
+        for row, name in threads:
+            before = self._last.get(name, NOBODY)
+            self._before[row] = before
             if before != NOBODY:
                 self._after[before] = row
-            if name is not None:
                 # Only the last row of a conversation needs its name, so that an erasure can find the one before.
                 self._threads.pop(before, None)
-                self._threads[row] = name
-                self._last[name] = row
-        self.rows += len(names)
+            self._threads[row] = name
+            self._last[name] = row
+        self.rows = upto
 
     def erase(self, row: int) -> None:
         """Take the row out: its neighbours are each other's now, as if it had never been part of a conversation."""

@@ -27,7 +27,9 @@ from muniment.events import open_blob, seal_blob
 _MAGIC: Final = b"MNVECT1\n"
 _PREFIX: Final = struct.Struct(">16sI12s")
 _SEAL_BYTES: Final = 32
+_ID_BYTES: Final = 16
 _BESIDE: Final = ".anew"
+_AT_ONCE: Final = 4_096
 SlotKey = Callable[[int], bytes | None]
 """The key of a slot, or None once it was destroyed. A vector sealed under what took its place could be read again."""
 
@@ -47,13 +49,18 @@ class VectorFile:
         """Where the vectors are."""
         return self._path
 
-    def load(self) -> dict[bytes, NDArray[np.float32]]:
-        """Return the vectors that still open, by memory id; a later record of a memory replaces an earlier one."""
-        return {identity: vector for identity, vector, _ in self._records()}
+    def load(self) -> KeptVectors:
+        """Return what is in the file, still sealed."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        start = len(self._head) if data.startswith(self._head) else len(data)
+        return KeptVectors(memoryview(data)[start:], self._dim, self._open)
 
     def ids(self) -> set[bytes]:
         """Return the memories whose vectors still open."""
-        return {identity for identity, _, _ in self._records()}
+        return {identity for identity, _ in self._records()}
 
     def beside(self) -> VectorFile:
         """Return the file in which vectors of the same model are made anew."""
@@ -69,12 +76,12 @@ class VectorFile:
             fcntl.flock(fd, fcntl.LOCK_EX)
             made = other.ids()
             with other._path.open("ab") as file:
-                file.writelines(record for identity, _, record in self._records() if identity not in made)
+                file.writelines(record for identity, record in self._records() if identity not in made)
             other._path.replace(self._path)
         finally:
             os.close(fd)
 
-    def _records(self) -> Iterator[tuple[bytes, NDArray[np.float32], bytes]]:
+    def _records(self) -> Iterator[tuple[bytes, bytes]]:
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -82,15 +89,14 @@ class VectorFile:
         if not data.startswith(self._head):
             return
         for at in range(len(self._head), len(data) - self._record_bytes + 1, self._record_bytes):
-            identity, slot, nonce = _PREFIX.unpack_from(data, at)
-            key = self._key(slot)
-            if key is None:
-                continue
-            sealed = data[at + _PREFIX.size : at + self._record_bytes]
-            plain = open_blob(key, nonce, sealed, self._context(identity))
-            if plain is not None:
-                record = data[at : at + self._record_bytes]
-                yield identity, np.frombuffer(plain, dtype="<f2").astype(np.float32), record
+            record = data[at : at + self._record_bytes]
+            if self._open(record) is not None:
+                yield record[:_ID_BYTES], record
+
+    def _open(self, record: bytes) -> bytes | None:
+        identity, slot, nonce = _PREFIX.unpack_from(record)
+        key = self._key(slot)
+        return None if key is None else open_blob(key, nonce, record[_PREFIX.size :], self._context(identity))
 
     def append(self, vectors: Iterable[tuple[bytes, int, NDArray[np.float32]]]) -> None:
         """Keep (memory id, key slot, vector) records of what still has a key; not synced: a lost one is made again."""
@@ -124,6 +130,42 @@ class VectorFile:
 
     def _context(self, identity: bytes) -> bytes:
         return b"vector" + self._model + identity
+
+
+class KeptVectors:
+    """
+    The records of a file, by the key slots of their memories; what nobody asks for is not opened.
+
+    A slot is one memory's for ever. A later record of it replaces an earlier one.
+    """
+
+    def __init__(self, records: memoryview, dim: int, open_record: Callable[[bytes], bytes | None]) -> None:
+        self._records, self._dim, self._open = records, dim, open_record
+        self._size = _PREFIX.size + 2 * dim + _SEAL_BYTES
+        layout = np.dtype({"names": ["slot"], "formats": [">u4"], "offsets": [16], "itemsize": self._size})
+        slots = np.frombuffer(records, layout, count=len(records) // self._size)["slot"].astype(np.int64)
+        # Of equal slots the last: reversed, it is the first, which is what `unique` names.
+        self._slots, last = np.unique(slots[::-1], return_index=True)
+        self._numbers = len(slots) - 1 - last
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def take(self, slots: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Yield, some at a time, which of these slots have a vector that still opens, and their vectors."""
+        if not len(self):
+            return
+        near = np.minimum(self._slots.searchsorted(slots), len(self) - 1)
+        wanted = np.flatnonzero(self._slots[near] == slots)
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            opened = [self._opened(number) for number in self._numbers[near[part]].tolist()]
+            found = np.array([plain is not None for plain in opened], np.bool_)
+            vectors = np.frombuffer(b"".join(plain for plain in opened if plain is not None), "<f2")
+            yield part[found], vectors.reshape(-1, self._dim).astype(np.float32)
+
+    def _opened(self, number: int) -> bytes | None:
+        return self._open(bytes(self._records[number * self._size : (number + 1) * self._size]))
 
 
 def remove_vectors(directory: Path, *, keep: Path) -> None:

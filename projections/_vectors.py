@@ -214,11 +214,17 @@ class VectorIndex:
     def _exact(self, query: Floats, rows: Rows) -> Floats:
         return np.asarray((self._matrix[rows] @ query) * _COSINE, dtype=np.float32)
 
+    def make_room(self, rows: int) -> None:
+        """Make room for that many rows at once; otherwise it grows by halves, and copies."""
+        if rows > len(self._present):
+            self._grow(rows)
+
     def _reserve(self, end: int) -> None:
         self._end = max(self._end, end)
-        if end <= len(self._present):
-            return
-        room = max(end, len(self._present) * 3 // 2, 64)
+        if end > len(self._present):
+            self._grow(max(end, len(self._present) * 3 // 2, 64))
+
+    def _grow(self, room: int) -> None:
         matrix = np.zeros((room, self.dim), dtype=np.float32)
         matrix[: len(self._matrix)] = self._matrix
         self._matrix = matrix

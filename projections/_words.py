@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from muniment.events._errors import BadArgument, ProjectionStale
 
-from ._postings import Postings
+from ._postings import Numbers, Postings
 from ._tokens import ANALYZER_ID, analyze
 
 # Anserini's defaults (Yang, Fang and Lin, 2017), after Trotman, Puurula and Burgess (2014): on short texts a word said
@@ -23,6 +23,8 @@ from ._tokens import ANALYZER_ID, analyze
 K1 = 0.9
 B = 0.4
 
+LAYOUT = 2
+"""Raised whenever a dump is laid out differently; what it says, and its digest, stay the same."""
 _DIGEST_CONTEXT = "muniment 2026 word index digest"
 _ADDED_AT_ONCE = 4096
 _NEWLINE = 10
@@ -42,13 +44,25 @@ class WordStats(NamedTuple):
 
 
 class _Saved(msgspec.Struct, array_like=True, frozen=True):
+    # What is not searched as bytes is read where it lies: a million memories have some hundred megabytes of it.
     analyzer: str
-    lengths: bytes
-    erased: bytes
+    lengths: memoryview
+    erased: memoryview
     terms: bytes
-    list_lengths: bytes
-    rows: bytes
-    counts: bytes
+    list_lengths: memoryview
+    rows: memoryview
+    counts: memoryview
+
+    def digest(self) -> bytes:
+        """Return a hash of what it says, however narrow its numbers were saved, and of no library's version."""
+        lists, rows, counts = self.postings()
+        wide = [array.astype("<i4").tobytes() for array in (_numbers(self.lengths), rows, counts)]
+        said = ("", wide[0], self.erased, self.terms, lists.astype("<i8").tobytes(), wide[1], wide[2])
+        return blake3(msgspec.msgpack.encode(said), derive_key_context=_DIGEST_CONTEXT).digest()
+
+    def postings(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return the length of each term's list, and all lists of rows and of counts, one after the other."""
+        return _numbers(self.list_lengths), _numbers(self.rows), _numbers(self.counts)
 
 
 class WordIndex:
@@ -134,12 +148,8 @@ class WordIndex:
         made = cls()
         terms = saved.terms.decode().split("\n") if saved.terms else []
         made._ids = dict(zip(terms, range(len(terms)), strict=True))
-        made._postings = Postings.packed(
-            np.frombuffer(saved.list_lengths, "<i8"),
-            np.frombuffer(saved.rows, "<i4"),
-            np.frombuffer(saved.counts, "<i4"),
-        )
-        made._lengths = np.frombuffer(saved.lengths, "<i4").astype(np.int32)
+        made._postings = Postings.packed(*saved.postings())
+        made._lengths = _numbers(saved.lengths).astype(np.int32)
         made._erased = np.frombuffer(saved.erased, "<i8").astype(np.int64)
         made._total = int(made._lengths.sum(dtype=np.int64))
         made.rows = len(made._lengths)
@@ -148,19 +158,19 @@ class WordIndex:
     def digest(self) -> bytes:
         """Return 32 bytes that are equal exactly when two indexes hold the same rows and the same erasures."""
         # Library versions are left out: what matters is the terms that they gave.
-        return blake3(msgspec.msgpack.encode(self._saved("")), derive_key_context=_DIGEST_CONTEXT).digest()
+        return self._saved("").digest()
 
     def _saved(self, analyzer: str) -> _Saved:
         terms = sorted(self._ids)
         lengths, rows, counts = self._postings.pack([self._ids[term] for term in terms])
         return _Saved(
             analyzer=analyzer,
-            lengths=_bytes(self._lengths[: self.rows], "<i4"),
-            erased=_bytes(self._erased, "<i8"),
+            lengths=_small(self._lengths[: self.rows]),
+            erased=memoryview(self._erased.astype("<i8").tobytes()),
             terms="\n".join(terms).encode(),
-            list_lengths=_bytes(lengths, "<i8"),
-            rows=_bytes(rows, "<i4"),
-            counts=_bytes(counts, "<i4"),
+            list_lengths=_small(lengths),
+            rows=_small(rows),
+            counts=_small(counts),
         )
 
     def _add(self, rows: Sequence[Sequence[str]], marks: Sequence[Sequence[str]]) -> None:
@@ -212,11 +222,10 @@ class PackedWords:
         saved = _parse(dump)
         self._terms = saved.terms
         ends = np.flatnonzero(np.frombuffer(saved.terms, np.uint8) == _NEWLINE)
-        self._term_ends = np.append(ends, len(saved.terms)) if saved.terms else ends
-        self._ends = np.cumsum(np.frombuffer(saved.list_lengths, "<i8"))
-        self._rows = np.frombuffer(saved.rows, "<i4")
-        self._counts = np.frombuffer(saved.counts, "<i4")
-        self._lengths = np.frombuffer(saved.lengths, "<i4")
+        self._term_ends = (np.append(ends, len(saved.terms)) if saved.terms else ends).astype(np.int32)
+        lengths, self._rows, self._counts = saved.postings()
+        self._ends = np.cumsum(lengths, dtype=np.int32)
+        self._lengths = _numbers(saved.lengths).astype(np.int32)
         self._erased = np.frombuffer(saved.erased, "<i8")
         self._total = int(self._lengths.sum(dtype=np.int64))
         self.rows = len(self._lengths)
@@ -243,7 +252,7 @@ class PackedWords:
 
     def holders(self, term: str, upto: int) -> NDArray[np.int32]:
         """Return the rows below `upto` that hold a term or a mark, ascending."""
-        return self._of(term, upto)[0]
+        return self._of(term, upto)[0].astype(np.int32)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return how many tokens each row has."""
@@ -251,10 +260,9 @@ class PackedWords:
 
     def digest(self) -> bytes:
         """Return what `WordIndex.digest` returns of the same index."""
-        saved = msgspec.structs.replace(_parse(self.dump), analyzer="")
-        return blake3(msgspec.msgpack.encode(saved), derive_key_context=_DIGEST_CONTEXT).digest()
+        return _parse(self.dump).digest()
 
-    def _of(self, term: str, upto: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _of(self, term: str, upto: int) -> tuple[Numbers, Numbers]:
         at = self._find(term.encode())
         if at is None:
             return self._rows[:0], self._counts[:0]
@@ -281,7 +289,7 @@ class PackedWords:
 
 
 def _scores(
-    postings: Mapping[str, tuple[NDArray[np.int32], NDArray[np.int32]]],
+    postings: Mapping[str, tuple[Numbers, Numbers]],
     terms: Sequence[str],
     stats: WordStats,
     lengths: NDArray[np.int32],
@@ -316,5 +324,12 @@ def weight(rows: int, found_in: int) -> float:
     return math.log1p((rows - found_in + 0.5) / (found_in + 0.5))
 
 
-def _bytes(array: NDArray[np.int32] | NDArray[np.int64], layout: str) -> bytes:
-    return array.astype(layout).tobytes()
+def _small(numbers: NDArray[np.int32] | NDArray[np.int64]) -> memoryview:
+    # A byte that says how wide each number is, and the numbers: rows of a segment fit two bytes, nearly all else one.
+    most = int(numbers.max(initial=0))
+    width = 1 if most < 1 << 8 else 2 if most < 1 << 16 else 4
+    return memoryview(bytes((width,)) + numbers.astype(f"<u{width}").tobytes())
+
+
+def _numbers(small: memoryview) -> Numbers:
+    return np.frombuffer(small[1:], f"<u{small[0]}")

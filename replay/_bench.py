@@ -22,7 +22,7 @@ from muniment.events import (
     StoreFiles,
     WriterLock,
 )
-from muniment.projections import NothingSaved, Projections, SealedSections, Snapshots, location, write_sections
+from muniment.projections import NothingSaved, Projections, SealedSections, Snapshots, write_sections
 
 
 class Held(NamedTuple):
@@ -60,7 +60,7 @@ class Bench:
 
     def fresh(self) -> Projections:
         """Return projections of the empty log, over this reader, whose words are taken from nothing that was saved."""
-        state = Projections(self.reader.open_body, lambda place: self.reader.read_body(location(place)))
+        state = Projections(self.reader.open_body, self.reader.read_body)
         state.recall.take_from(NothingSaved())
         return state
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from muniment.events import Batch, Event, Forgotten, Reader
-from muniment.projections import Projections, location, without_collection
+from muniment.projections import Projections, without_collection
 
 Leaves = Callable[[Event], bool]
 
@@ -24,7 +26,7 @@ def fold(
     folded. What was erased after the moment is marked erased all the same, since its content is gone at every moment.
     `leave_out` makes a counterfactual: the events it names are passed over as if they had said nothing.
     """
-    state = Projections(reader.open_body, lambda place: reader.read_body(location(place)))
+    state = Projections(reader.open_body, reader.read_body)
     with without_collection():
         past = False
         for batch in reader.read_new():
@@ -56,4 +58,4 @@ def _is_past(batch: Batch, until: int | None, recorded_until: int | None) -> boo
 
 
 def _without(batch: Batch, leave_out: Leaves) -> Batch:
-    return Batch([event._replace(envelope=None) if leave_out(event) else event for event in batch.events], batch.head)
+    return Batch([replace(event, envelope=None) if leave_out(event) else event for event in batch.events], batch.head)

@@ -23,7 +23,8 @@ class Roots:
             self._range.extend(chain[:count])
             chain = chain[count:]
             self._keep()
-        self._range.extend(chain)
+        if self._left:
+            self._range.extend(chain)
 
     def _keep(self) -> None:
         while self._left and self._left[-1] == self._range.size:

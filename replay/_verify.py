@@ -1,16 +1,14 @@
 """
 Verification: every byte of the log against the chain, and every seal that has a key. Changes nothing.
 
-A long log is read twice: once for the chain, in this process, and once for the seals, by one process a core, each
-with a stretch of the log that begins at a head of the first reading.
+A long log is read twice: once for the chain, in this process, and once for the seals, by one process a core, which
+begin as soon as the first reading has a stretch of the log behind it.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +17,7 @@ import msgspec
 from muniment.events import (
     NO_SLOT,
     Corrupt,
+    Digest,
     Disk,
     Head,
     KeyMissing,
@@ -31,11 +30,11 @@ from muniment.events import (
     WriterLock,
     find_store,
 )
-from muniment.events._workers import start_worker
 
+from ._crew import Crew
 from ._roots import Roots
 
-STRETCH: Final = 50_000
+STRETCH: Final = 25_000
 """Events that one process is given at a time; a log of no more is verified in this process alone."""
 
 
@@ -63,15 +62,21 @@ def verify_log(path: Path, reader: Reader, *, sizes: Iterable[int] = (), process
 
     The roots of the tree are returned for those of `sizes` that the log reaches.
     """
-    heads = [reader.head]
     roots = Roots(sizes)
+    seals = _Stretches(path, processes or os.cpu_count() or 1)
+    chain: list[Digest] = []
+    start = reader.head
     for located in reader.log.read_new():
-        roots.extend(located.frame.chain)
-        if reader.head.seq - heads[-1].seq >= STRETCH:
-            heads.append(reader.head)
-    if heads[-1] != reader.head:
-        heads.append(reader.head)
-    found = list(_verify_seals(path, heads, processes))
+        chain += located.frame.chain
+        if reader.head.seq - start.seq >= STRETCH:
+            roots.extend(chain)
+            chain.clear()
+            seals.add(start, reader.head.seq)
+            start = reader.head
+    roots.extend(chain)
+    if reader.head != start:
+        seals.add(start, reader.head.seq)
+    found = seals.finish()
     findings = [problem for part in found for problem in part.findings]
     damage = reader.log.damage
     if damage is not None:
@@ -136,40 +141,37 @@ def _check_event(reader: Reader, located: LocatedFrame, index: int) -> tuple[str
         return f"event {event.seq}: {error}", False, event.recorded_at
 
 
-def _verify_seals(path: Path, heads: list[Head], processes: int | None) -> Iterator[Seals]:
-    stretches = [(start, end.seq) for start, end in itertools.pairwise(heads)]
-    workers = min(len(stretches), processes or os.cpu_count() or 1)
-    if workers <= 1 or not sys.executable:
-        for start, until in stretches:
-            yield check_seals(path, start, until)
-        return
-    per_worker = -(-len(stretches) // workers)
-    shares = [stretches[at : at + per_worker] for at in range(0, len(stretches), per_worker)]
-    for share, worker in [(share, start_worker(_WORKER, _task(path, share))) for share in shares]:
-        with worker:
-            said = b"" if worker.stdout is None else worker.stdout.read()
-        if worker.returncode == 0:
-            yield from msgspec.msgpack.decode(said, type=list[Seals])
-        else:
-            # Whatever stopped it, say no memory, must not pass for a finding.
-            for start, until in share:
-                yield check_seals(path, start, until)
+class _Stretches:
+    """The stretches of a log whose seals are opened: one in this process, several by a crew."""
 
+    def __init__(self, path: Path, processes: int) -> None:
+        self._path, self._processes = os.fspath(path.absolute()), processes
+        self._waiting: list[bytes] = []
+        self._crew: Crew[Seals] | None = None
 
-def _task(path: Path, share: Sequence[tuple[Head, int]]) -> bytes:
-    return msgspec.msgpack.encode((sys.path, (os.fspath(path.absolute()), share)))
+    def add(self, start: Head, until: int) -> None:
+        """Take the next stretch."""
+        self._waiting.append(msgspec.msgpack.encode((self._path, start, until)))
+        if self._processes > 1 and self._crew is None and len(self._waiting) > 1:
+            self._crew = Crew(self._processes, __name__, "serve", decode=_decode, fall_back=_check)
+        if self._crew is not None:
+            for task in self._waiting:
+                self._crew.add(task)
+            self._waiting.clear()
+
+    def finish(self) -> list[Seals]:
+        """Return what was found, in order."""
+        return [_check(task) for task in self._waiting] if self._crew is None else self._crew.finish()
 
 
 def serve(task: bytes) -> bytes:
-    """Check a share of stretches, in a worker."""
-    path, share = msgspec.msgpack.decode(task, type=tuple[str, list[tuple[Head, int]]])
-    return msgspec.msgpack.encode([check_seals(Path(path), start, until) for start, until in share])
+    """Check one stretch, in a worker."""
+    return msgspec.msgpack.encode(_check(task))
 
 
-_WORKER: Final = """
-import sys, msgspec
-paths, task = msgspec.msgpack.decode(sys.stdin.buffer.read())
-sys.path[:] = paths
-from muniment.replay._verify import serve
-sys.stdout.buffer.write(serve(msgspec.msgpack.encode(task)))
-"""
+def _check(task: bytes) -> Seals:
+    path, start, until = msgspec.msgpack.decode(task, type=tuple[str, Head, int])
+    return check_seals(Path(path), start, until)
+
+
+_decode: Final = msgspec.msgpack.Decoder(Seals).decode

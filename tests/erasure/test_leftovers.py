@@ -111,6 +111,21 @@ def test_decisions_and_confirmations_that_hold_the_value_inside_a_longer_text_go
     assert [] == readable(path, RARE)
 
 
+def test_decisions_of_before_an_opening_and_of_after_an_earlier_forget_go_too(path: Path, key: KeyFile) -> None:
+    """What was decided is read once and then found by its words: also what came before, and what comes after."""
+    with open_store(path) as store:
+        store.session(scope=SCOPE, actor=AGENT).decide(Action("email.send", {"to": RARE}))
+    with open_store(path) as store:
+        agent = store.session(scope=SCOPE, actor=AGENT)
+        agent.forget(agent.remember("of no concern").id, reason="asked")
+        assert readable(path, RARE)
+        agent.decide(Action("email.send", {"body": f"to {RARE}, as asked"}))
+
+        agent.forget(agent.remember(RARE).id, reason="asked")
+
+        assert [] == readable(path, RARE)
+
+
 def test_a_short_value_takes_only_arguments_that_are_the_value(path: Path, key: KeyFile) -> None:
     with open_store(path) as store:
         agent = store.session(scope=SCOPE, actor=AGENT)

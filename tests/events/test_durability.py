@@ -125,7 +125,8 @@ def check_torn(store: Bare) -> None:
     for file in (store.path / "log").glob("*.torn-*"):
         segment, _, rest = file.name.partition(".")
         place = int(segment), int(rest.split("-")[1])
-        before = [event.header for event in store.register.events if event.where[:2] < place]
+        events = store.register.events
+        before = [event.header for event in events if (event.where.segment, event.where.offset) < place]
         used = {slot for header in before for slot in (header.scope_slot, header.slot) if slot != NO_SLOT}
         named = slots_named(file.read_bytes(), 1 + max(used, default=-1))
         assert named <= store.keys.shredded, "the keys that a torn commit names are destroyed"

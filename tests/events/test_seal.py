@@ -8,6 +8,7 @@ import pytest
 from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from muniment.events._codec import EVENT_HEADER, NO_SLOT, Damaged, parse_event_header
 from muniment.events._errors import KeyMissing
@@ -89,7 +90,7 @@ def test_envelope_and_body_cannot_change_places() -> None:
     start, middle = EVENT_HEADER.size, EVENT_HEADER.size + header.envelope_bytes
     swapped = raw[:start] + raw[middle:] + raw[start:middle]
     with pytest.raises(Damaged):
-        sealer.open_body(header._replace(envelope_bytes=header.body_bytes), swapped)
+        sealer.open_body(replace(header, envelope_bytes=header.body_bytes), swapped)
 
 
 def test_i05_a_destroyed_key_opens_nothing_and_is_explained_only_by_a_forget() -> None:

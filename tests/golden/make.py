@@ -10,7 +10,7 @@ from pathlib import Path
 
 import muniment
 from muniment.events import FORMAT
-from tests.worlds import AGENT, EXTERNAL, Step, World, one_of_each, perform
+from tests.worlds import AGENT, EXTERNAL, SCOPE, Step, World, one_of_each, perform
 
 from .asked import FOLDER, answers, digests_of, format_answers, opened, unpack
 
@@ -21,6 +21,7 @@ def make(folder: Path) -> None:
     for step in one_of_each():
         perform(world, step)
     _speak(world)
+    _revise(world)
     _refuse(world)
     _close_a_scope(world)
     _roll_back(world)
@@ -37,6 +38,13 @@ def _speak(world: World) -> None:
     )
     session.remember("A plan.", about=("team", "member"), value="Ann", many=True, provenance="planning")
     session.via("tool:mail").remember("It waits for a person.")
+
+
+def _revise(world: World) -> None:
+    with muniment.open(world.path, clock=world.clock) as store:  # with the packaged model: it compares meanings
+        session = store.session(scope=SCOPE, actor=AGENT)
+        session.remember("My dentist appointment is on 12 March at 9.")
+        session.revise("Actually, my dentist appointment was moved to 14 March at 9.", act="link")
 
 
 def _refuse(world: World) -> None:

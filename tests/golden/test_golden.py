@@ -64,4 +64,4 @@ def test_i11_a_golden_store_has_the_same_digests_on_every_machine_and_python(ver
 def test_the_golden_store_holds_every_type_of_event(tmp_path: Path) -> None:
     with opened(unpack(FORMAT, tmp_path), read_only=True) as store:
         found = {row[0] for row in store.sql("SELECT DISTINCT type FROM events")[1]}
-    assert {kind.name.lower() for kind in EventType} - {"proposed"} == found
+    assert {kind.name.lower() for kind in EventType} == found

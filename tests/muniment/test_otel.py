@@ -112,6 +112,16 @@ def test_a_write_tells_its_record(world: World, exporter: InMemorySpanExporter) 
     } == _attributes(exporter)
 
 
+def test_a_revision_tells_the_record_that_it_wrote(world: World, exporter: InMemorySpanExporter) -> None:
+    revision = world.speaker(AGENT).revise("one")
+
+    attributes = _attributes(exporter)
+    assert ("create_memory", revision.receipt.id) == (
+        attributes["gen_ai.operation.name"],
+        attributes["gen_ai.memory.record.id"],
+    )
+
+
 def test_a_recall_tells_how_many_and_how_strong(world: World, exporter: InMemorySpanExporter) -> None:
     agent = world.speaker(AGENT)
     agent.remember_many([{"content": "the launch is near"}, {"content": "the launch is far"}])

@@ -192,7 +192,7 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     model.write_bytes(b"not a model")
     with pytest.raises(ModelMissing, match="model"):
         load_embedder(model)
-    with pytest.raises(ModelMissing, match="expected inputs of a sentence encoder"):
+    with pytest.raises(ModelMissing, match="expected inputs of a text encoder"):
         load_embedder(write_model(tmp_path, inputs=("input_ids", "pixels")))
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelMissing, match="tokenizer"):

@@ -9,7 +9,7 @@ import pytest
 
 import muniment
 from muniment import Hit, Session
-from muniment.projections._contradictions import judge, propose
+from muniment.projections._contradictions import PROPOSED_FROM, judge
 from muniment.projections._dates import Named, named_dates, nearness
 from muniment.projections._embedder import packaged_embedder
 from tests.worlds import AGENT, USER, World
@@ -138,14 +138,16 @@ def test_dates_in_a_question_are_read_and_the_days_after_count_less() -> None:
     assert [1.0, 0.7, 0.3, 0.0] == nearness([Named(2023, 5, 21)], noon + DAY * np.array([0, 5, 12, 40])).tolist()
 
 
-def test_an_update_is_proposed_with_its_reasons_and_another_fact_is_not() -> None:
+def test_an_update_is_told_from_another_fact_with_its_reasons() -> None:
     embedder = packaged_embedder()
-    earlier = ["My dentist appointment is on 12 March at 9.", "The cat eats twice a day."]
     new = "Actually, my dentist appointment was moved to 14 March at 9."
-    found = propose(new, embedder.embed_query(new), earlier, embedder.embed(earlier))
+    earlier = ["My dentist appointment is on 12 March at 9.", "The cat eats twice a day."]
+    cosines = embedder.embed(earlier) @ embedder.embed([new])[0]
 
-    assert [0] == [proposal.earlier for proposal in found]
-    assert {"another number or date", "a word of change"} <= set(found[0].reasons)
+    update, other = (judge(old, new, float(cosine)) for old, cosine in zip(earlier, cosines, strict=True))
+
+    assert {"another number or date", "a word of change"} <= set(update[1])
+    assert other[0] < PROPOSED_FROM <= update[0]
 
 
 def test_saying_the_same_again_is_no_contradiction() -> None:
@@ -159,3 +161,41 @@ def test_a_store_without_a_model_ranks_by_words(world: World) -> None:
 
     assert [(None, 1)] == [(hit.dense_rank, hit.word_rank) for hit in hits]
     assert 0 < hits.strength < 1
+
+
+def test_what_depends_on_a_condition_comes_after_what_simply_holds(world: World) -> None:
+    agent = world.speaker(AGENT)
+    depends = agent.remember("the ferry to Kos leaves at nine", applies_when="in summer")
+    holds = agent.remember("the ferry to Kos leaves at eight")
+
+    hits = agent.recall("when does the ferry to Kos leave?")
+
+    assert [holds.id, depends.id] == [hit.id for hit in hits]
+    assert 1.0 == pytest.approx(hits[0].score - hits[1].score)
+
+
+def test_words_that_nothing_found_holds_weaken_the_evidence_unless_they_only_ask(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the blue bicycle was bought in Ghent")
+    agent.remember("the tram to the fair was late")
+
+    asking = agent.recall("remind me how many blue bicycles were bought in Ghent").strength
+    unmet = agent.recall("Agathe the welder and blue bicycles bought in Ghent").strength
+
+    assert unmet < asking - 0.05
+
+
+def test_what_somebody_else_said_weakens_the_evidence_for_whom_the_question_names(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("I adopted a cat called Oliver", metadata={"speaker": "Caroline"})
+    agent.remember("the weather is fine", metadata={"speaker": "Melanie"})
+
+    assert agent.recall("did Melanie adopt a cat?").strength < agent.recall("did Caroline adopt a cat?").strength - 0.1
+
+
+def test_the_strength_does_not_depend_on_how_many_hits_are_asked_for(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for name in ("Ann", "Bob", "Cid", "Dan", "Eva"):
+        agent.remember(f"{name} likes quince jam")
+
+    assert 1 == len({agent.recall("who likes plum or quince jam?", k=k).strength for k in (1, 2, 5, 8)})

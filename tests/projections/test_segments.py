@@ -55,7 +55,10 @@ def whole(store: Store) -> tuple[WordIndex, Threads]:
     for row, body in enumerate(bodies):
         if body is None:
             index.erase(row)
-    threads.extend(None if b is None or b.source is None else b.source.rpartition("/")[0] for b in bodies)
+    told = [
+        (row, b.source.rpartition("/")[0]) for row, b in enumerate(bodies) if b is not None and b.source is not None
+    ]
+    threads.extend(len(bodies), told)
     return index, threads
 
 

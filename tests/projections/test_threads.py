@@ -18,9 +18,14 @@ def links(threads: Threads) -> list[tuple[int, int]]:
     return list(zip(threads.before(rows).tolist(), threads.after(rows).tolist(), strict=True))
 
 
+def extend(threads: Threads, found: list[str | None]) -> None:
+    start = threads.rows
+    threads.extend(len(found), [(start + row, name) for row, name in enumerate(found) if name is not None])
+
+
 def made(found: list[str | None]) -> Threads:
     threads = Threads()
-    threads.extend(found)
+    extend(threads, found)
     return threads
 
 
@@ -37,7 +42,7 @@ def test_an_erased_row_leaves_its_neighbours_as_if_it_had_been_in_no_conversatio
     for row in erased:
         if row < len(first):
             threads.erase(row)
-    threads.extend(later)
+    extend(threads, later)
 
     without = [None if row in erased else name for row, name in enumerate(first)]
     assert links(made(without + later)) == links(threads)

@@ -232,7 +232,8 @@ def test_i06_the_refusal_says_when_and_why_and_never_what(world: World) -> None:
     assert str(error).endswith(": asked by the user")
     assert receipt == error.facts["id"]
     assert "lift" in error.hint
-    assert not any(word in str(error.to_dict()) for word in ("anger", "caf", "lane"))
+    said = str(error.to_dict()).replace(receipt, "")  # an id may well hold the digits `caf`
+    assert not any(word in said for word in ("anger", "caf", "lane"))
 
 
 def test_i06_each_refused_attempt_is_counted_without_the_value(world: World) -> None:
