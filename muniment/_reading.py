@@ -178,8 +178,7 @@ class Reading:
         known_at: KnownAt | None = None,
     ) -> List[BeliefView]:
         """Return the current value of one key, or of every key, with what disputes it; both times default to now."""
-        if about is not None:
-            about = check_about(about)
+        about = None if about is None else check_about(about)
         with self._mutex:
             self._source.refresh()
             at = self._point(valid_at, known_at)
