@@ -36,6 +36,7 @@ from ._secrets import SecretScanner, mask
 
 _MAX_LABEL: Final = 500
 _MAX_LIST: Final = 1_000
+_NOT_MASKED: Final = "remove it, since metadata is never masked, or exempt the rule if it is wrong"
 Value: TypeAlias = str | int | float | bool | date | datetime | None
 
 
@@ -245,7 +246,7 @@ class Preparer:
             hits = self._secrets.find(text)
             if hits:
                 rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
-                raise SecretFound(what="metadata", rules=rules)
+                raise SecretFound(what="metadata", rules=rules, hint=_NOT_MASKED)
         return packed
 
 

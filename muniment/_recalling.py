@@ -202,7 +202,12 @@ def _has_facets(tags: tuple[str, ...], metadata: bytes | None, filters: Filters)
     if filters.where is None:
         return True
     data = _data_of(metadata)
-    return all(key in data and data[key] == value for key, value in filters.where.items())
+    return all(key in data and _is_same(data[key], value) for key, value in filters.where.items())
+
+
+def _is_same(kept: object, asked: object) -> bool:
+    # To Python True is 1; whoever wrote one of them did not mean the other.
+    return kept == asked and isinstance(kept, bool) == isinstance(asked, bool)
 
 
 def _data_of(metadata: bytes | None) -> dict[str, object]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+import muniment
 from muniment import Action, Session
 from muniment.errors import SecretFound
 from tests.worlds import SCOPE, World
@@ -45,3 +47,10 @@ def test_i05_a_name_that_holds_a_credential_is_refused(
     assert SECRET not in str(caught.value)
     assert "active" == agent.get(kept).status
     assert [] == [hit for hit in agent.list() if hit.content in ("a page", "a note", "another")]
+
+
+def test_a_store_that_masks_is_not_told_to_mask_what_it_does_not(tmp_path: Path) -> None:
+    with muniment.open(tmp_path / "m", create=True, model="none", secrets="mask") as store:
+        with pytest.raises(SecretFound) as caught:
+            store.session(scope=SCOPE, actor="agent:x").remember("a note", metadata={"key": SECRET})
+        assert "metadata is never masked" in caught.value.hint
