@@ -67,7 +67,8 @@ def test_i07_no_verb_of_the_person_works_without_a_key(shell: Shell) -> None:
         ("forget", "--whole-scope", "--reason", "no"),
         ("decide", "email.send", "--actor", "user:ann"),
     ):
-        assert shell.row(*verb, code=1)["error"] in ("rank_too_low", "signature_invalid")
+        wanted = "rank_too_low" if verb[0] in ("forget", "decide") else "signature_invalid"
+        assert wanted == shell.row(*verb, code=1)["error"]
 
 
 def test_a_key_makes_a_signed_user_and_an_origin_lowers_it(shell: Shell) -> None:
