@@ -42,7 +42,8 @@ def raced(world: World, call: Callable[[Store], Answer]) -> list[Answer]:
         with world.store._engine.lock.hold():
             for thread in threads:
                 thread.start()
-            while not all(store._engine.door._waiting for store in stores):
+            # A call that fails before it waits must not be waited for.
+            while not (errors or all(store._engine.door._waiting for store in stores)):
                 threads[0].join(0.001)
         for thread in threads:
             thread.join()
