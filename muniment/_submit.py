@@ -58,7 +58,7 @@ from muniment.gate import (
     format_statement,
     verify,
 )
-from muniment.projections import FAR_FUTURE, LATEST, Command, has_lapsed
+from muniment.projections import FAR_FUTURE, LATEST, Command, admitted_seq
 
 from ._answers import Receipt
 from ._engine import Engine
@@ -234,8 +234,9 @@ class Submitter:
         standing = state.standing(memory, valid_at=self._engine.now())
         if standing.status in (Status.REJECTED, Status.ERASED):
             raise AlreadyDone(id=statement.id, status=standing.status.value)
-        if statement.approve and has_lapsed(memory, valid_at=self._engine.now(), known=LATEST):
-            hint = "nobody approved it in 30 days: it has to be proposed again"
+        waits = admitted_seq(memory, LATEST) > LATEST
+        if statement.approve and waits and standing.status is Status.RETIRED:
+            hint = "it was withdrawn, or nobody approved it in 30 days: it has to be proposed again"
             raise AlreadyDone(id=statement.id, status=standing.status.value, hint=hint)
         tombstones = () if statement.approve else self._engine.deeds.tombstones_of([memory])
         envelope = _make(Reviewed, common, target=identity, approve=statement.approve, tombstones=tombstones)

@@ -13,7 +13,7 @@ from ._pair_model import PairModel, load_pair_model
 from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
-from ._resolve import has_lapsed
+from ._resolve import admitted_seq
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
 from ._snapshots import PROJECTION_VERSIONS, Made, Snapshots, fingerprints
@@ -94,9 +94,9 @@ __all__ = [
     "Tree",
     "VectorsAnew",
     "WordsDigest",
+    "admitted_seq",
     "fingerprints",
     "from_ledger",
-    "has_lapsed",
     "indexed_text",
     "is_listed",
     "judge",

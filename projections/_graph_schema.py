@@ -77,7 +77,14 @@ WITH happened AS MATERIALIZED (
     FROM happened f JOIN memory s ON s.mem = f.successor
     WHERE f.kind = 1 AND s.here AND s.admitted <= s.known
 ), stated AS MATERIALIZED (
-    SELECT * FROM memory WHERE single AND here AND admitted <= known
+    SELECT * FROM memory m WHERE single AND here AND admitted <= known AND erased_seq > admitted
+        AND NOT EXISTS (
+            FROM happened f WHERE f.mem = m.mem AND f.seq < m.admitted
+                AND (f.kind = 4 OR (f.kind = 2 AND f.until <= m.valid_at))
+        )
+        AND NOT EXISTS (
+            FROM succession n WHERE n.mem = m.mem AND n.seq < m.admitted AND (n.key IS DISTINCT FROM m.key OR n.many)
+        )
 ), operation AS (
     SELECT mem, admitted AS at, false AS ends FROM stated
     UNION ALL SELECT mem, erased_seq, true FROM stated WHERE erased_seq < $far

@@ -135,14 +135,15 @@ def _operations(statements: Iterable[Memory], valid_at: int, known: int, lookup:
         start = admitted_seq(memory, known)
         if start > known or not memory.covers(valid_at):
             continue
-        found.append((start, 0, memory, False))
+        ends = [
+            fate.seq for fate in memory.fates if fate.seq <= known and _ends_hold(memory, fate, valid_at, known, lookup)
+        ]
         if memory.erasure is not None:
-            found.append((memory.erasure.seq, 1, memory, True))
-        found.extend(
-            (fate.seq, 1, memory, True)
-            for fate in memory.fates
-            if fate.seq <= known and _ends_hold(memory, fate, valid_at, known, lookup)
-        )
+            ends.append(memory.erasure.seq)
+        if any(end < start for end in ends):
+            continue  # approved when it was over already: it never had a say
+        found.append((start, 0, memory, False))
+        found.extend((end, 1, memory, True) for end in ends)
     found.sort(key=lambda operation: operation[:2])
     return [(memory, ends) for _, _, memory, ends in found]
 

@@ -235,6 +235,24 @@ def test_what_nobody_approved_lapses_after_thirty_days_and_forbids_nothing(tmp_p
         assert store.rebuild().ok
 
 
+def test_what_its_author_withdrew_cannot_be_approved(tmp_path: Path) -> None:
+    key = muniment.KeyFile.create(tmp_path / "key")
+    with muniment.open(
+        tmp_path / "store", create=True, model="none", policy=muniment.Policy(review=("web:*",))
+    ) as store:
+        store.enroll("user:ann", key.public_key, scopes=("acme",))
+        page = store.session(scope="acme", actor=AGENT).via("web:https://example.org")
+        first = page.remember("The port is 8080.", about=("app", "port"))
+        page.retire(first.id, reason="a mistake")
+
+        assert "retired" == page.get(first.id).status
+        with pytest.raises(muniment.Refused, match="already retired"):
+            store.user_session(scope="acme", principal="user:ann", signer=key).review(
+                first.id, approve=True, reason="late"
+            )
+        assert [] == page.beliefs(about=("app", "port"))
+
+
 def test_what_is_pending_is_listed_to_its_author_and_to_the_user(tmp_path: Path) -> None:
     key = muniment.KeyFile.create(tmp_path / "key")
     policy = muniment.Policy(review=("web:*",))

@@ -59,8 +59,10 @@ class Current:
         stated = [s for s in stated if s.admitted(known) <= known]
         moments: list[tuple[int, int, Said]] = []
         for said in stated:
-            moments.append((said.admitted(known), 0, said))
-            moments += [(seq, 1, said) for seq in self._ends(said, valid, known)]
+            since, over = said.admitted(known), self._ends(said, valid, known)
+            if all(seq > since for seq in over):
+                moments.append((since, 0, said))
+                moments += [(seq, 1, said) for seq in over]
         value: Said | None = None
         disputes: list[Said] = []
         conflicts: list[Said] = []

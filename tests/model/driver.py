@@ -184,7 +184,7 @@ class Driver(Bench):
         expected = "not_found" if found is None or found.scope != scope else "ok"
         if found is not None and expected == "ok":
             status, _ = self.model.status(found, self.now, FOREVER)
-            late = approve and found.has_lapsed(self.now, FOREVER)
+            late = approve and status == "retired" and found.admitted(FOREVER) > FOREVER
             expected = "already_done" if late or status in ("rejected", "erased") else "ok"
         outcome, receipt = attempt(lambda: self.ann(scope, handle).review(target, approve=approve, reason="read it"))
         self.same("review", outcome, expected)
