@@ -33,7 +33,7 @@ from muniment.events import (
     format_id,
     new_id,
 )
-from muniment.projections import FAR_FUTURE, Memory, Projections
+from muniment.projections import FAR_FUTURE, LATEST, Memory, Projections, is_quarantined
 
 from ._admission import Admission, words_draft
 from ._handles import Handle
@@ -315,7 +315,7 @@ class Deeds:
             AlreadyDone: each of them is set apart already, or none is.
         """
         memories = [self._find(None, identity) for identity in identities]
-        self._check_moves(memories, at, release=release)
+        self._check_moves(memories, release=release)
         self.check_reason(reason, memories if len(memories) > 1 else ())
         kind = Released if release else Quarantined
         envelope = kind(
@@ -323,13 +323,13 @@ class Deeds:
         )
         return words_draft(envelope, at, reason, slot=words_slot(memories[0]) if len(memories) == 1 else None)
 
-    def _check_moves(self, memories: Sequence[Memory], at: Moment, *, release: bool) -> None:
-        found = [self._state.standing(memory, valid_at=at.recorded_at).status for memory in memories]
-        if not any(status is not Status.ERASED and (status is Status.QUARANTINED) == release for status in found):
-            # Of an erased one nothing is left to set apart, and the stub is no evidence in any case.
-            first = found[0]
-            done = first.value if first in (Status.ERASED, Status.QUARANTINED) else "released"
-            raise AlreadyDone(id=format_id(memories[0].id), status=done)
+    def _check_moves(self, memories: Sequence[Memory], *, release: bool) -> None:
+        # Of an erased one nothing is left to set apart, and its stub is no evidence in any case.
+        if any(m.erasure is None and is_quarantined(m, LATEST) == release for m in memories):
+            return
+        first = memories[0]
+        done = "erased" if first.erasure is not None else "released" if release else "quarantined"
+        raise AlreadyDone(id=format_id(first.id), status=done)
 
 
 def words_slot(memory: Memory) -> int | None:

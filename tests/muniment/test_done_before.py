@@ -116,3 +116,12 @@ def test_what_was_asked_for_and_not_answered_is_not_asked_for_again(world: World
     assert 1 == len(op.requests())
     op.forget(hers.id, reason="granted by the operator")
     assert [] == op.requests()
+
+
+def test_what_is_apart_can_be_put_back_whatever_else_became_of_it(world: World) -> None:
+    op, agent = world.store.operator(), world.speaker("agent:planner")
+    kept = agent.remember("one").id
+    op.quarantine([kept], reason="bad")
+    world.speaker("user").retire(kept, reason="over")
+    op.release([kept], reason="fine")
+    assert "retired" == agent.get(kept).status
