@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from muniment.events import Location, MemoryBody, ProjectionStale
 
+from ._joined import JoinedWords
 from ._lookups import ScopeRows
 from ._marks import marks_of, thread_of
 from ._threads import Threads
@@ -76,16 +77,23 @@ class Segment:
         """The row after the last one."""
         return self.first + self.words.rows
 
+    @property
+    def is_packed(self) -> bool:
+        """Tell whether the words are in the form that does not change."""
+        return isinstance(self.words, PackedWords)
+
     def unpacked(self) -> WordIndex:
         """Return the words in the form that can change."""
         if isinstance(self.words, PackedWords):
             self.words = WordIndex.load(self.words.dump)
         return self.words
 
-    def pack(self) -> None:
-        """Bring the words into the form that is small."""
-        if isinstance(self.words, WordIndex):
-            self.words = PackedWords(self.words.dump())
+    def pack(self) -> bool:
+        """Bring the words into the form that is small, and tell whether they were not."""
+        if isinstance(self.words, PackedWords):
+            return False
+        self.words = PackedWords(self.words.dump())
+        return True
 
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here."""
@@ -109,6 +117,8 @@ class ScopeWords:
         self._firsts: list[int] = []
         self._bounded = 0
         self._threads = Threads()
+        self._closed: JoinedWords | None = None
+        self._closed_chunks = 0
         self.erased: set[int] = set()
 
     def chunks(self) -> Mapping[int, tuple[int, int]]:
@@ -127,10 +137,13 @@ class ScopeWords:
                 segment = self._segments.get(chunk)
                 if segment is None:
                     segment = self._segments[chunk] = self._load(chunk, first, end) or Segment(first)
+                    self._closed = None
                 if segment.end < end:
+                    if chunk != newest or segment.is_packed:
+                        self._closed = None
                     self._extend(segment, end)
-                if chunk != newest:
-                    segment.pack()
+                if chunk != newest and segment.pack():
+                    self._closed = None
 
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here; what is not loaded yet is corrected when it is."""
@@ -140,6 +153,7 @@ class ScopeWords:
         segment = self._segments.get(chunk)
         if segment is not None and row < segment.end:
             segment.erase(row)
+            self._closed = None  # it may keep what the row held
         if row < self._threads.rows:
             self._threads.erase(row)
 
@@ -156,7 +170,7 @@ class ScopeWords:
     def saved(self, chunk: int, *, release: bool = False) -> None:
         """Learn that the chunk was saved as it is; `release` says that it will not be asked any more."""
         if release:
-            self._segments.pop(chunk, None)
+            self.release(chunk)
         elif chunk in self._segments:
             self._segments[chunk].changed = False
 
@@ -167,6 +181,7 @@ class ScopeWords:
     def release(self, chunk: int) -> None:
         """Let go of a chunk's words: whoever asks for them next makes them from what was saved, or from the log."""
         self._segments.pop(chunk, None)
+        self._closed = None
 
     def states(self) -> Mapping[int, tuple[int, int, int]]:
         """Return what each chunk's words follow from: its first row, the row after its last, how many were erased."""
@@ -189,8 +204,8 @@ class ScopeWords:
     def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
         """Return the statistics of the live rows below `upto`."""
         total = WordStats(0, 0, (0,) * len(terms))
-        for segment in self._below(upto):
-            total = total.plus(segment.words.statistics(terms, upto - segment.first))
+        for words, first in self._below(upto):
+            total = total.plus(words.statistics(terms, upto - first))
         return total
 
     def scores(
@@ -199,24 +214,23 @@ class ScopeWords:
         """Return the rows below `upto` that hold any of the terms, ascending, and their scores."""
         rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
         scores: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
-        for segment in self._below(upto):
-            found, scored = segment.words.scores(terms, stats, upto - segment.first)
-            rows.append(found + segment.first)
+        for words, first in self._below(upto):
+            found, scored = words.scores(terms, stats, upto - first)
+            rows.append(found + first)
             scores.append(scored)
         return np.concatenate(rows), np.concatenate(scores)
 
     def holders(self, term: str, upto: int) -> NDArray[np.int64]:
         """Return the rows below `upto` that hold a term or a mark, ascending."""
-        found = [s.words.holders(term, upto - s.first).astype(np.int64) + s.first for s in self._below(upto)]
+        found = [words.holders(term, upto - first).astype(np.int64) + first for words, first in self._below(upto)]
         return np.concatenate(found or [np.zeros(0, np.int64)])
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return how many tokens each row has; all of them were absorbed."""
         found = np.zeros(len(rows), dtype=np.int32)
-        numbers = np.searchsorted(self._firsts, rows, side="right") - 1
-        for number in np.unique(numbers).tolist():
-            here = numbers == number
-            found[here] = self._segments[self._chunks[number]].words.lengths(rows[here] - self._firsts[number])
+        for words, first in self._below(len(self._rows())):
+            here = (rows >= first) & (rows < first + words.rows)
+            found[here] = words.lengths(rows[here] - first)
         return found
 
     @property
@@ -246,11 +260,20 @@ class ScopeWords:
         for chunk in sorted(self._segments):
             yield from self._segments[chunk].facets.values()
 
-    def _below(self, upto: int) -> Iterator[Segment]:
-        for chunk, first in zip(self._chunks, self._firsts, strict=True):
-            if first >= upto:
-                return
-            yield self._segments[chunk]
+    def _below(self, upto: int) -> Iterator[tuple[JoinedWords | WordIndex | PackedWords, int]]:
+        """Yield what holds the words of the rows below `upto`, and its first row: the closed segments as one."""
+        if not self._chunks:
+            return
+        newest = self._segments[self._chunks[-1]]
+        # One that was just loaded is as it was saved until something is added to it.
+        closed = len(self._chunks) - (0 if newest.is_packed else 1)
+        if self._closed is None or self._closed_chunks != closed:
+            self._closed = JoinedWords([self._segments[chunk].words for chunk in self._chunks[:closed]])
+            self._closed_chunks = closed
+        if closed and upto > 0:
+            yield self._closed, 0
+        if not newest.is_packed and newest.first < upto:
+            yield newest.words, newest.first
 
     def _bound(self) -> None:
         rows = self._rows()

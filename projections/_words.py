@@ -28,6 +28,7 @@ LAYOUT = 2
 _DIGEST_CONTEXT = "muniment 2026 word index digest"
 _ADDED_AT_ONCE = 4096
 _NEWLINE = 10
+_NOTHING = (np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 class WordStats(NamedTuple):
@@ -121,12 +122,16 @@ class WordIndex:
         `stats` is the sum of `statistics(terms, ...)` over all partitions that are asked together.
         """
         upto = min(upto, self.rows)
-        postings = {term: self._postings.of(self._ids[term], upto) for term in terms if term in self._ids}
-        return _scores(postings, terms, stats, self._lengths[:upto])
+        postings = {term: self.postings(term, upto) for term in terms if term in self._ids}
+        return scores_of(postings, terms, stats, self._lengths[:upto])
 
     def holders(self, term: str, upto: int) -> NDArray[np.int32]:
         """Return the rows below `upto` that hold a term or a mark, ascending."""
-        return self._postings.of(self._ids[term], upto)[0] if term in self._ids else np.zeros(0, dtype=np.int32)
+        return self.postings(term, upto)[0]
+
+    def postings(self, term: str, upto: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the rows below `upto` that hold a term, ascending, and how often each does."""
+        return self._postings.of(self._ids[term], upto) if term in self._ids else _NOTHING
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return how many tokens each row has."""
@@ -240,19 +245,19 @@ class PackedWords:
         upto = min(upto, self.rows)
         length = self._total if upto == self.rows else int(self._lengths[:upto].sum(dtype=np.int64))
         live = upto - int(np.searchsorted(self._erased, upto))
-        return WordStats(live, length, tuple(len(self._of(term, upto)[0]) for term in terms))
+        return WordStats(live, length, tuple(len(self.postings(term, upto)[0]) for term in terms))
 
     def scores(
         self, terms: Sequence[str], stats: WordStats, upto: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the rows below `upto` that hold any of the terms, ascending, and their BM25 scores."""
         upto = min(upto, self.rows)
-        postings = {term: found for term in terms if len((found := self._of(term, upto))[0])}
-        return _scores(postings, terms, stats, self._lengths[:upto])
+        postings = {term: found for term in terms if len((found := self.postings(term, upto))[0])}
+        return scores_of(postings, terms, stats, self._lengths[:upto])
 
     def holders(self, term: str, upto: int) -> NDArray[np.int32]:
         """Return the rows below `upto` that hold a term or a mark, ascending."""
-        return self._of(term, upto)[0].astype(np.int32)
+        return self.postings(term, upto)[0].astype(np.int32)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return how many tokens each row has."""
@@ -262,7 +267,8 @@ class PackedWords:
         """Return what `WordIndex.digest` returns of the same index."""
         return _parse(self.dump).digest()
 
-    def _of(self, term: str, upto: int) -> tuple[Numbers, Numbers]:
+    def postings(self, term: str, upto: int) -> tuple[Numbers, Numbers]:
+        """Return the rows below `upto` that hold a term, ascending, and how often each does."""
         at = self._find(term.encode())
         if at is None:
             return self._rows[:0], self._counts[:0]
@@ -288,12 +294,13 @@ class PackedWords:
         return None
 
 
-def _scores(
-    postings: Mapping[str, tuple[Numbers, Numbers]],
+def scores_of(
+    postings: Mapping[str, tuple[NDArray[np.int32] | Numbers, NDArray[np.int32] | Numbers]],
     terms: Sequence[str],
     stats: WordStats,
     lengths: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the rows that hold any of the terms, ascending, and their BM25 scores; `lengths` has one for each row."""
     scores = np.zeros(len(lengths), dtype=np.float32)
     mean = stats.length / stats.rows if stats.length else 1.0
     for term, found_in in dict(zip(terms, stats.found_in, strict=True)).items():
