@@ -106,7 +106,7 @@ def raise_typed(error: OSError, path: Path, what: str) -> None:
     Raise our error for one of the system's, or the system's own when none fits.
 
     Raises:
-        DiskFull: no space or quota is left.
+        DiskFull: no space or quota is left, or the file may not grow.
         StoreReadOnly: the file system or the permissions do not allow writing.
         DiskFailed: the device reports an error.
     """
@@ -114,6 +114,8 @@ def raise_typed(error: OSError, path: Path, what: str) -> None:
         raise DiskFailed(what=what, detail=error.strerror) from error
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         raise DiskFull(what=what) from error
+    if error.errno == errno.EFBIG:
+        raise DiskFull(what=what, hint="raise the limit on the size of a file: `ulimit -f`") from error
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         raise StoreReadOnly(path=str(path), detail=error.strerror) from error
     raise error

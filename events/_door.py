@@ -137,7 +137,11 @@ class Door:
         has applied it, and the keys that it condemns are gone.
         """
         if self._read_only:
-            raise StoreReadOnly(path="store", detail="it was opened for reading")
+            raise StoreReadOnly(
+                path=str(self._lock.store),
+                detail="it was opened for reading",
+                hint="open it without `read_only=True`",
+            )
         ticket = _Ticket(plan)
         self._waiting.append(ticket)
         with self._mutex:
@@ -206,6 +210,7 @@ class Door:
             return self._reader.read_body(where)
 
     def _take_over(self) -> None:
+        self._lock.check_present()
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
             self._keys.resume()

@@ -238,8 +238,8 @@ class ScopeClosed(Refused):
     """The whole scope was forgotten, and is closed until the user lifts that."""
 
     code = "scope_closed"
-    template = "scope `{scope}` was forgotten on {forgotten_at} and is closed"
-    hint = "the user can lift it: `muniment lift ID`"
+    template = "scope `{scope}` was forgotten on {forgotten_at} and is closed; the forget is `{id}`"
+    hint = "the user can lift it by the id of the forget: `muniment lift ID`"
 
 
 class ProvenanceAboveCeiling(Refused):

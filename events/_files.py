@@ -68,11 +68,13 @@ def create_store(path: Path, disk: Disk, now: int) -> StoreFiles:
     Make an empty store.
 
     Raises:
-        BadArgument: the directory holds other things.
+        BadArgument: the directory holds other things, or cannot be one.
         StoreUnsafe: it is on a network file system.
     """
     try:
         _make_directory(path, disk)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise BadArgument(argument="path", detail=f"`{path}` cannot be made a directory: {error.strerror}") from error
     except OSError as error:
         raise_typed(error, path, "the store")
     foreign = sorted(p.name for p in path.iterdir() if p.name not in _LEFTOVERS and not _is_unfinished_toml(p))

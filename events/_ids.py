@@ -40,11 +40,11 @@ def parse_id(text: str) -> Id:
     Raises:
         BadArgument: it is not 32 lower-case hexadecimal digits.
     """
-    if len(text) != 2 * ID_BYTES or not _HEX_PREFIX.match(text):
-        raise BadArgument(argument="id", detail=f"expected 32 hexadecimal digits, got `{text[:64]}`")
+    if not is_id_prefix(text) or len(text) != 2 * ID_BYTES:
+        raise BadArgument(argument="id", detail=f"expected 32 hexadecimal digits, got `{str(text)[:64]}`")
     return Id(bytes.fromhex(text))
 
 
-def is_id_prefix(text: str) -> bool:
-    """Tell whether the text may begin an id."""
-    return bool(_HEX_PREFIX.match(text))
+def is_id_prefix(text: object) -> bool:
+    """Tell whether it is text that may begin an id."""
+    return isinstance(text, str) and bool(_HEX_PREFIX.match(text))

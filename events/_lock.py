@@ -35,7 +35,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ._errors import StoreReadOnly
+from ._errors import StoreMissing, StoreReadOnly
 
 _MARK: Final = struct.Struct(">8sQQ16sQ")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -85,6 +85,20 @@ class WriterLock:
                 fcntl.flock(self._descriptor(), fcntl.LOCK_UN)
         finally:
             self._mutex.release()
+
+    @property
+    def store(self) -> Path:
+        """The directory that it locks."""
+        return self._path.parent
+
+    def check_present(self) -> None:
+        """
+        Raise StoreMissing when the file was deleted since it was opened, as when the whole store was.
+
+        The descriptors of a deleted store still take frames, which nobody could ever read again.
+        """
+        if os.fstat(self._descriptor()).st_nlink == 0:
+            raise StoreMissing(path=str(self.store.absolute()), hint="it was deleted while it was open")
 
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""

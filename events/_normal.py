@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from blake3 import blake3
 
@@ -86,8 +86,11 @@ def check_text(text: str, *, what: str, limit: int = 4_194_304) -> None:
     """
     Refuse a text that could not be stored and given back exactly, or that says nothing; `what` names it in the error.
 
-    Raises BadText for a NUL, a lone surrogate, or more than `limit` bytes of UTF-8; BlankContent for blank text.
+    Raises BadArgument for what is no text; BadText for a NUL, a lone surrogate, or more than `limit` bytes of UTF-8;
+    BlankContent for blank text.
     """
+    if not isinstance(cast("object", text), str):
+        raise BadArgument(argument=what, detail=f"expected text, got {type(text).__name__}")
     if len(text) > limit:
         raise BadText(what=what, detail=f"at most {limit} bytes of UTF-8, got more than {limit}")
     if (nul := text.find("\0")) >= 0:

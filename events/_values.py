@@ -26,6 +26,8 @@ Data: TypeAlias = "Scalar | list[Data] | dict[str, Data]"
 
 _DATETIME, _DATE, _BIG_INT = 1, 2, 3
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
+_BIG_INT_BITS: Final = 14_000
+"""About 4,200 digits: Python reads back no more than 4,300."""
 _MAX_DEPTH: Final = 32
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -75,7 +77,11 @@ def _scalar_to_wire(data: object, what: str) -> object:
         return data
     if kind is int:
         number = cast("int", data)
-        return number if _INT_MIN <= number <= _INT_MAX else msgspec.msgpack.Ext(_BIG_INT, b"%d" % number)
+        if _INT_MIN <= number <= _INT_MAX:
+            return number
+        if number.bit_length() > _BIG_INT_BITS:
+            raise BadValue(what=what, detail=f"an integer of more than {_BIG_INT_BITS} bits")
+        return msgspec.msgpack.Ext(_BIG_INT, b"%d" % number)
     if kind is float:
         if not math.isfinite(cast("float", data)):
             raise BadValue(what=what, detail=f"{data} is not a finite number")

@@ -170,6 +170,13 @@ def path_segments(path: str) -> list[str] | None:
     return segments
 
 
+def check_action(action: object) -> Action:
+    """Return the action; raises `BadArgument` for anything else, such as its bare name."""
+    if not isinstance(action, Action):
+        raise BadArgument(argument="action", detail=f"expected an Action, got {type(action).__name__}")
+    return action
+
+
 def check_confirmable(action: Action) -> None:
     """Raise `BadArgument` if the action holds a pattern: a signature covers what it names and no more."""
     if isinstance(action.name, Pattern):

@@ -69,6 +69,7 @@ class Batch:
         self._at = at
         self._said: dict[bytes, list[tuple[Remembered, Draft, int]]] = {}
         self._stated: dict[tuple[str, bytes], Remembered] = {}
+        self._commands: dict[tuple[str, str, str], tuple[Remembered, Draft, int]] = {}
 
     def add(self, draft: Draft) -> None:
         """Take in the next draft."""
@@ -76,9 +77,23 @@ class Batch:
         if isinstance(envelope, Remembered):
             seq = self._at.first_seq + len(self.drafts)
             self._said.setdefault(envelope.text_key, []).append((envelope, draft, seq))
+            if envelope.command_id is not None:
+                self._commands[envelope.scope, envelope.actor, envelope.command_id] = (envelope, draft, seq)
             if envelope.belief_key is not None and not envelope.many and self._holds_now(envelope):
                 self._stated[envelope.scope, envelope.belief_key] = envelope
         self.drafts.append(draft)
+
+    def repeat_of_command(self, request: MemoryRequest) -> Existing | None:
+        """Return the earlier draft under the same command id; raises CommandConflict when it says something else."""
+        if request.command_id is None:
+            return None
+        said = self._commands.get((request.handle.scope, request.handle.actor, request.command_id))
+        if said is None:
+            return None
+        envelope, draft, seq = said
+        if envelope.payload_key != request.payload_key:
+            raise CommandConflict(command_id=request.command_id, first_seq=seq)
+        return Existing(draft.id, seq, self._at.recorded_at, b"")
 
     def find(self, envelope: Remembered, stated: Remembered | None) -> Existing | None:
         """Return the earlier draft that says the same of all that interval, and that `stated` did not replace."""
@@ -197,6 +212,9 @@ class Admission:
         command = self.repeat_of_command(handle, request.command_id, request.payload_key)
         if command is not None:
             return Existing(command.id, command.seq, command.recorded_at, command.hash)
+        place = batch.repeat_of_command(request)
+        if place is not None:
+            return place
         rank = self._rank(request)
         target = None if request.supersedes is None else self._superseded(request, rank, at)
         if target is not None:

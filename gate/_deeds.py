@@ -33,7 +33,7 @@ from muniment.events import (
     format_id,
     new_id,
 )
-from muniment.projections import FAR_FUTURE, Memory, Projections
+from muniment.projections import FAR_FUTURE, LATEST, Memory, Projections, is_quarantined
 
 from ._admission import Admission, words_draft
 from ._handles import Handle
@@ -245,6 +245,17 @@ class Deeds:
         # Under the key of what it asks about, which it may well quote.
         return words_draft(envelope, at, reason, slot=erasing.all[0].slot if erasing.all else None)
 
+    def waiting_requests(self, handle: Handle, erasing: Erasing) -> list[bytes]:
+        """Return the requests in which this actor has asked for just this already, and nobody has answered."""
+        targets = tuple(memory.id for memory in erasing.all)
+        return [
+            request.id
+            for request in self._state.register.requests.values()
+            if (request.scope, request.actor, request.verb) == (handle.scope, handle.actor, "forget")
+            and request.decided_seq == FAR_FUTURE
+            and request.targets == targets
+        ]
+
     def check_may_forget(self, handle: Handle, memory: Memory) -> None:
         """Raise RankTooLow when the handle may not erase the memory: an agent only its own and external records."""
         self._admission.check_rank(handle, handle.rank, memory, "forget")
@@ -301,14 +312,24 @@ class Deeds:
 
         Raises:
             NotFound: an id names nothing. BadArgument: the reason, which outlives each of several, repeats one of them.
+            AlreadyDone: each of them is set apart already, or none is.
         """
         memories = [self._find(None, identity) for identity in identities]
+        self._check_moves(memories, release=release)
         self.check_reason(reason, memories if len(memories) > 1 else ())
         kind = Released if release else Quarantined
         envelope = kind(
             scope=scope, actor=OPERATOR, origin=OPERATOR, rank=Rank.EXTERNAL, targets=tuple(dict.fromkeys(identities))
         )
         return words_draft(envelope, at, reason, slot=words_slot(memories[0]) if len(memories) == 1 else None)
+
+    def _check_moves(self, memories: Sequence[Memory], *, release: bool) -> None:
+        # Of an erased one nothing is left to set apart, and its stub is no evidence in any case.
+        if any(m.erasure is None and is_quarantined(m, LATEST) == release for m in memories):
+            return
+        first = memories[0]
+        done = "erased" if first.erasure is not None else "released" if release else "quarantined"
+        raise AlreadyDone(id=format_id(first.id), status=done)
 
 
 def words_slot(memory: Memory) -> int | None:

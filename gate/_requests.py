@@ -36,6 +36,7 @@ from ._secrets import SecretScanner, mask
 
 _MAX_LABEL: Final = 500
 _MAX_LIST: Final = 1_000
+_NOT_MASKED: Final = "remove it, since metadata is never masked, or exempt the rule if it is wrong"
 Value: TypeAlias = str | int | float | bool | date | datetime | None
 
 
@@ -123,7 +124,7 @@ class Preparer:
             importance=None if importance is None else _check_importance(importance),
             derived_from=() if parents == () else tuple(map(parse_id, check_list(parents, "derived_from"))),
             links=() if links == () else tuple(_links(links)),
-            command_id=None if command_id is None else check_command_id(command_id),
+            command_id=None if command_id is None else self.command_id(command_id),
             payload_key=b"",
             supersedes=None if supersedes is None else parse_id(supersedes),
             recalled=recalled,
@@ -186,6 +187,23 @@ class Preparer:
                     rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
                     raise SecretFound(what="a signed text", rules=rules)
 
+    def name(self, text: str, what: str) -> str:
+        """
+        Return a scope, an actor, an origin or a command id; raises SecretFound when it holds a credential.
+
+        It stands in envelopes, which outlive every forget but that of the whole scope; and a masked name is another.
+        """
+        hits = self._secrets.find(text)
+        if hits:
+            rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
+            raise SecretFound(what=what, rules=rules, hint="name it without the credential")
+        return text
+
+    def command_id(self, command_id: object) -> str | None:
+        """Return a command id, checked; None when there is none."""
+        checked = check_command_id(command_id)
+        return None if checked is None else self.name(checked, "command_id")
+
     def words(self, text: str | None, what: str, *, required: bool = False) -> str | None:
         """Return a reason or other short text, checked like content."""
         if text is None:
@@ -228,7 +246,7 @@ class Preparer:
             hits = self._secrets.find(text)
             if hits:
                 rules = ", ".join(sorted({f"`{hit.rule}`" for hit in hits}))
-                raise SecretFound(what="metadata", rules=rules)
+                raise SecretFound(what="metadata", rules=rules, hint=_NOT_MASKED)
         return packed
 
 
@@ -271,6 +289,16 @@ def check_list(given: Sequence[str], what: str) -> Sequence[str]:
     return given
 
 
+def check_about(about: object) -> tuple[str, str]:
+    """Return (subject, attribute); raises BadArgument for what is no pair of texts in that order."""
+    if not isinstance(about, (tuple, list)) or len(cast("Sequence[object]", about)) != 2:
+        raise BadArgument(argument="about", detail="expected (subject, attribute)")
+    subject, attribute = cast("Sequence[str]", about)
+    check_text(subject, what="subject")
+    check_text(attribute, what="attribute")
+    return subject, attribute
+
+
 def check_command_id(command_id: object) -> str | None:
     """Return a command id; raises BadArgument when it is not a short printable text."""
     if command_id is None:
@@ -291,9 +319,7 @@ def _check_about(about: tuple[str, str] | None, value: Value, *, inherits: bool)
         if value is not None and not inherits:
             raise BadArgument(argument="value", detail="a value needs `about=(subject, attribute)`")
         return None, None
-    if isinstance(about, str) or len(about) != 2:
-        raise BadArgument(argument="about", detail="expected (subject, attribute)")
-    return about
+    return check_about(about)
 
 
 def _check_times(valid_from: Instant | None, valid_to: Instant | None) -> tuple[int | None, int | None]:

@@ -195,8 +195,9 @@ def _check_kind(statement: Statement) -> None:
         case Confirm():
             check_confirmable(statement.action)
             _check_instant("expires_at", statement.expires_at)
-            if statement.uses is not None and not 1 <= statement.uses < 2**63:
-                raise BadArgument(argument="uses", detail="at least 1, or None for any number")
+            # By its very type: True and 1.5 would be signed, and then not be read back.
+            if statement.uses is not None and (type(statement.uses) is not int or not 1 <= statement.uses < 2**63):
+                raise BadArgument(argument="uses", detail="a whole number from 1, or None for any number")
             if statement.expires_at <= statement.signed_at:
                 raise BadArgument(argument="expires_at", detail="it is not after signed_at")
         case Enroll():

@@ -7,7 +7,8 @@ dropped and rebuilt, as of any moment; and a guard decides which memory may just
 
 # ruff: noqa: F405  # the names come from where the star imports them
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ._public import *  # noqa: F403  # named below, one by one
@@ -88,10 +89,15 @@ __all__ = [
     "sign_request",
 ]
 
+_MODULES: Final = ("aio", "errors")
+"""What `import muniment` alone gives too: `except muniment.errors.Tombstoned`."""
+
 
 def __getattr__(name: str) -> object:
     # An MCP client waits a second for its handshake, and the engine takes a third of one to import: so it comes with
     # the first name that is used, and `muniment mcp` answers before it uses any.
+    if name in _MODULES:
+        return import_module(f"muniment.{name}")
     if name not in __all__:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     from . import _public  # noqa: PLC0415  # as above

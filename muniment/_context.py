@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,7 +19,14 @@ _HEAD: Final = (
 _WEAK_HEAD: Final = ' evidence="weak: perhaps nothing relevant is stored"'
 _WEAK_NOTE: Final = "the evidence is weak: perhaps nothing relevant is stored"
 _TAIL: Final = "</memory>"
-_ESCAPES: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+_ESCAPED: Final = (
+    *(ord(char) for char in "<>&\x85\u2028\u2029"),
+    # What reorders the line for whoever reads the prompt, and what a model reads where a person sees nothing.
+    *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xE0000, 0xE0080),
+)  # fmt: skip
+_ESCAPES: Final = {code: json.dumps(chr(code))[1:-1] for code in _ESCAPED} | {
+    ord(char): f"\\u{ord(char):04x}" for char in "<>&"
+}
 
 
 class Context(Answer, frozen=True, kw_only=True):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, cast
 
 import msgspec
 
-from muniment.events import ActionBody, BadValue, Decided, Draft, Moment, format_id, new_id, to_datetime
+from muniment.events import ActionBody, BadArgument, Decided, Draft, Moment, check_text, format_id, new_id, to_datetime
 from muniment.gate import (
     SUPPORTS,
     Action,
@@ -15,6 +16,7 @@ from muniment.gate import (
     Question,
     Use,
     Verdict,
+    check_list,
     format_action,
     new_nonce,
     parse_action,
@@ -42,17 +44,25 @@ def format_request(request: ConfirmationRequest) -> str:
 
 
 def parse_request(line: str) -> ConfirmationRequest:
-    """Return the request that a line spells; raises BadValue for anything but the one spelling."""
+    """Return the request that a line spells; raises BadArgument for anything but the one spelling."""
     text = line.strip()
     if not text.startswith(_REQUEST_DOMAIN):
-        raise BadValue(what="the request", detail=f"it does not begin with `{_REQUEST_DOMAIN}`")
+        raise BadArgument(argument="request", detail=f"it does not begin with `{_REQUEST_DOMAIN}`")
     try:
         request = msgspec.json.decode(text[len(_REQUEST_DOMAIN) :], type=ConfirmationRequest)
     except msgspec.MsgspecError as error:
-        raise BadValue(what="the request", detail=str(error)) from error
+        raise BadArgument(argument="request", detail=str(error)) from error
     if format_request(request) != text:
-        raise BadValue(what="the request", detail="it is not in canonical form")
+        raise BadArgument(argument="request", detail="it is not in canonical form")
     return request
+
+
+def check_cited(evidence: Sequence[str]) -> tuple[str, ...]:
+    """Return what a decision cites, checked to be texts: what is no memory's id is for the guard to judge."""
+    cited = tuple(check_list(evidence, "evidence"))
+    for one in cited:
+        check_text(one, what="evidence", limit=64)
+    return cited
 
 
 def question_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Final
+from typing import Final, cast
 
 from muniment.events import BadTime
 
@@ -17,7 +17,7 @@ def parse_duration(given: str | timedelta) -> int:
     if isinstance(given, timedelta):
         micros = given // timedelta(microseconds=1)
     else:
-        match = _DURATION.match(given.strip())
+        match = _DURATION.match(given.strip()) if isinstance(cast("object", given), str) else None
         if match is None:
             raise BadTime(given=given, detail="expected a number and s, m, h, d or w, as in `1h`")
         micros = int(match[1]) * _UNITS[match[2]] * 1_000_000

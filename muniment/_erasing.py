@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from muniment.events import EventType, Forgotten, NotFound, format_id, to_datetime
 from muniment.gate import Erasing
-from muniment.projections import Projections
+from muniment.projections import Command, Projections
 
 from ._answers import ErasureReceipt
+from ._engine import Engine
 
 
 def dry_receipt(
@@ -72,3 +73,9 @@ def erasure_receipt(
         tombstones=sum(t.event == identity for t in state.tombstones.all),
         repeated=repeated,
     )
+
+
+def repeated_erasure(engine: Engine, command: Command, scope: str) -> ErasureReceipt:
+    """Return the receipt of the forget that a command wrote before, once its keys are certainly gone."""
+    engine.settle()
+    return erasure_receipt(engine.state, command.id, scope, forgotten=engine.find_forget(command.id), repeated=True)

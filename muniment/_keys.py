@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muniment.events import AlreadyDone, NotFound, SignatureInvalid, covers, parse_scope
-from muniment.gate import Enroll, Signed, Signer, check_public_key, new_nonce, sign
+from muniment.gate import Enroll, Signed, Signer, check_list, check_public_key, new_nonce, sign
 from muniment.projections import LATEST, Enrolment, Register
 
 from ._engine import Engine
@@ -34,7 +34,7 @@ def sign_replacement(
             signed_at=engine.options.clock(),
             nonce=new_nonce(),
             public_key=bytes(public_key).hex(),
-            scopes=enrolment.scopes if scopes is None else tuple(parse_scope(scope) for scope in scopes),
+            scopes=enrolment.scopes if scopes is None else tuple(map(parse_scope, check_list(scopes, "scopes"))),
             by=principal,
             replaces=None if replaces is None else replaces.hex(),
         )

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from muniment.events import BadArgument, Event, MemoryEnvelope, format_id, parse_instant
+from muniment.gate import check_list
 from muniment.replay import Leaves
 
 
@@ -16,11 +18,13 @@ def leaves_of(without: Sequence[str], source_key: Callable[[str], bytes]) -> Lea
     Raises:
         BadArgument: a specification names no field that can be left out by.
     """
-    tests = [_leave_out(spec, source_key) for spec in without]
+    tests = [_leave_out(spec, source_key) for spec in check_list(without, "without")]
     return lambda event: any(test(event) for test in tests)
 
 
 def _leave_out(spec: str, source_key: Callable[[str], bytes]) -> Leaves:
+    if not isinstance(cast("object", spec), str):
+        raise BadArgument(argument="without", detail=f"expected FIELD=VALUE, got `{spec}`")
     field, separator, wanted = spec.partition("=")
     if not separator or not wanted:
         raise BadArgument(argument="without", detail=f"expected FIELD=VALUE, got `{spec}`")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import cast
 
+import msgspec
+
 from muniment.events import (
     STORE_SCOPE,
     ActionBody,
@@ -25,19 +27,20 @@ from muniment.events import (
     parse_scope,
     to_datetime,
 )
-from muniment.gate import OPERATOR, Erasing, Handle, describe_action, parse_action
-from muniment.projections import FAR_FUTURE, DecisionRecord, FateKind, Memory, Prohibition, Request, Tombstone
+from muniment.gate import OPERATOR, Handle, check_list, describe_action, parse_action
+from muniment.projections import FAR_FUTURE, Command, DecisionRecord, FateKind, Memory, Prohibition, Request, Tombstone
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
 from ._engine import Engine
-from ._erasing import dry_receipt, erasure_receipt
+from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
 from ._finding import SORTS, find_id
 from ._leaving_out import fits
+from ._once import append_once
 from ._points import Point
 from ._telemetry import traced
 from ._user import UserSession
 from ._views import Views
-from ._writing import event_receipt
+from ._writing import command_receipt, event_receipt, with_command
 
 
 class Decided(Answer, frozen=True, kw_only=True):
@@ -70,7 +73,7 @@ class TombstoneView(Answer, frozen=True, kw_only=True):
     domain: str
     how: str
     everyone: bool
-    since: str
+    since: datetime
     by: str
     reason: str
     lifted: bool
@@ -92,16 +95,16 @@ class Operator:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def quarantine(self, ids: Sequence[str], *, reason: str) -> Receipt:
+    def quarantine(self, ids: Sequence[str], *, reason: str, command_id: str | None = None) -> Receipt:
         """Set memories apart in one reversible event: they are neither recalled nor able to support anything."""
-        return self._set_apart(ids, reason, release=False)
+        return self._set_apart(ids, reason, command_id, release=False)
 
-    def release(self, ids: Sequence[str], *, reason: str) -> Receipt:
+    def release(self, ids: Sequence[str], *, reason: str, command_id: str | None = None) -> Receipt:
         """Put quarantined memories back; the id of a quarantine stands for all that it set apart."""
         with self._engine.mutex:
             self._engine.refresh()
-            named = [one for i in ids for one in self._set_apart_by(i) or (i,)]
-        return self._set_apart(named, reason, release=True)
+            named = [one for i in check_list(ids, "ids") for one in self._set_apart_by(i) or (i,)]
+        return self._set_apart(named, reason, command_id, release=True)
 
     def ids_of_origin(self, origin: str) -> list[str]:
         """Return the memories of an origin (or of `web:*`), in every scope, that are neither erased nor set apart."""
@@ -163,12 +166,15 @@ class Operator:
         )  # fmt: skip
 
     @traced("forget", "delete_memory")
-    def forget(self, *ids: str, reason: str, dry_run: bool = False) -> ErasureReceipt:
+    def forget(self, *ids: str, reason: str, dry_run: bool = False, command_id: str | None = None) -> ErasureReceipt:
         """Erase memories of one scope, and what derives from them anywhere; their values are refused to everyone."""
         engine = self._engine
         words = self._words(reason)
+        engine.preparer.command_id(command_id)
         with engine.mutex:
             engine.refresh()
+            if not ids:
+                raise BadArgument(argument="ids", detail="name at least one memory")
             found = [self._find(i) for i in ids]
             scopes = {m.scope for m in found}
             if len(scopes) != 1:
@@ -179,7 +185,20 @@ class Operator:
                 erasing = engine.deeds.erasing(None, targets)
                 kept = engine.deeds.holding(None, erasing, scope).kept
                 return dry_receipt(erasing, scope, "operator", words, kept=kept)
-            event = engine.append_one(lambda at: self._erasure(engine.deeds.erasing(None, targets), scope, at, words))
+            key = engine.values.payload_key(_encode(("forget", *targets, words)))
+
+            def plan(at: Moment) -> list[Draft]:
+                draft = engine.deeds.forget(
+                    None, engine.deeds.erasing(None, targets), at, scope=scope, reason=words, cascade=True
+                )
+                return [with_command(draft, command_id, key)]
+
+            done = append_once(engine, _handle(scope), command_id, key, plan)
+            if isinstance(done, Command):
+                return repeated_erasure(engine, done, scope)
+            if done is None:
+                raise AssertionError("a forget wrote nothing")
+            event = done.events[0]
             return erasure_receipt(engine.state, event.header.id, scope, forgotten=cast("Forgotten", event.envelope))
 
     def forget_value(
@@ -190,11 +209,16 @@ class Operator:
         reason: str = "by the operator",
         about: tuple[str, str] | None = None,
         dry_run: bool = False,
+        command_id: str | None = None,
     ) -> ErasureReceipt:
         """Erase every memory of a scope that says a text or gives a value, and refuse it there to everyone."""
-        return self._eraser(scope).forget_value(text, reason=reason, about=about, dry_run=dry_run)
+        return self._eraser(scope).forget_value(
+            text, reason=reason, about=about, dry_run=dry_run, command_id=command_id
+        )
 
-    def forget_scope(self, scope: str, *, reason: str = "by the operator", dry_run: bool = False) -> ErasureReceipt:
+    def forget_scope(
+        self, scope: str, *, reason: str = "by the operator", dry_run: bool = False, command_id: str | None = None
+    ) -> ErasureReceipt:
         """
         Destroy every key of a scope, and close it until the user lifts that.
 
@@ -202,12 +226,11 @@ class Operator:
             ScopeUnknown: nothing was ever written there.
             RankTooLow: it holds a prohibition, which only the user's signature takes away.
         """
-        return self._eraser(scope).forget_scope(reason=reason, dry_run=dry_run)
+        return self._eraser(scope).forget_scope(reason=reason, dry_run=dry_run, command_id=command_id)
 
     def _eraser(self, scope: str) -> UserSession:
         # Authority over every record of one scope, and a voice for nothing: the session is not handed out.
-        speaker = Handle(scope=parse_scope(scope), reads=(), actor=OPERATOR, origin=OPERATOR, rank=Rank.SIGNED)
-        return UserSession(self._engine, speaker, (), None)
+        return UserSession(self._engine, _handle(parse_scope(scope)), (), None)
 
     def accept_rollback(self, *, reason: str) -> Receipt:
         """
@@ -231,11 +254,14 @@ class Operator:
             return [_tombstone_view(t) for t in self._engine.state.tombstones.all]
 
     def requests(self) -> list[dict[str, object]]:
-        """Return the requests that wait for a person."""
+        """Return the requests that wait for a person; not those for what was erased since."""
         with self._engine.mutex:
             self._engine.refresh()
-            waiting = [r for r in self._engine.state.register.requests.values() if r.decided_seq == FAR_FUTURE]
-            return [_request_view(r) for r in waiting]
+            register = self._engine.state.register
+            gone = {m.id for r in register.requests.values() for m in map(register.memories.get, r.targets)
+                    if m is not None and m.erasure is not None}  # fmt: skip
+            waiting = [r for r in register.requests.values() if r.decided_seq == FAR_FUTURE]
+            return [_request_view(r) for r in waiting if not gone.issuperset(r.targets)]
 
     def prohibitions(self, scope: str) -> list[ProhibitionView]:
         """Return the vetoes that hold in a scope, those of the scopes above it too."""
@@ -251,9 +277,6 @@ class Operator:
             self._engine.refresh()
             return find_id(self._engine.state, prefix, sorts, scope)[1]
 
-    def _erasure(self, erasing: Erasing, scope: str, at: Moment, reason: str) -> Draft:
-        return self._engine.deeds.forget(None, erasing, at, scope=scope, reason=reason, cascade=True)
-
     def _set_apart_by(self, event: str) -> list[str]:
         if not is_id_prefix(event):
             return []
@@ -263,27 +286,39 @@ class Operator:
             if any(f.kind is FateKind.QUARANTINED and format_id(f.event).startswith(event) for f in memory.fates)
         ]
 
-    def _set_apart(self, ids: Sequence[str], reason: str, *, release: bool) -> Receipt:
+    def _set_apart(self, ids: Sequence[str], reason: str, command_id: str | None, *, release: bool) -> Receipt:
         engine = self._engine
         words = self._words(reason)
+        engine.preparer.command_id(command_id)
         with engine.mutex:
             engine.refresh()
-            targets = [Id(self._find(i).id) for i in ids]
+            targets = [Id(self._find(i).id) for i in check_list(ids, "ids")]
             if not targets:
                 raise BadArgument(argument="ids", detail="name at least one memory")
-            event = engine.append_one(
-                lambda at: engine.deeds.quarantine(targets, at, scope=STORE_SCOPE, reason=words, release=release)
-            )
+            key = engine.values.payload_key(_encode(("release" if release else "quarantine", *targets, words)))
+
+            def plan(at: Moment) -> list[Draft]:
+                draft = engine.deeds.quarantine(targets, at, scope=STORE_SCOPE, reason=words, release=release)
+                return [with_command(draft, command_id, key)]
+
+            done = append_once(engine, _handle(STORE_SCOPE), command_id, key, plan)
+            if isinstance(done, Command):
+                return command_receipt(done)
+            if done is None:
+                raise AssertionError("nothing was set apart or put back")
+            event = done.events[0]
             status = "released" if isinstance(event.envelope, Released) else "quarantined"
             return event_receipt(event, status)
 
     def _find(self, prefix: str) -> Memory:
         register = self._engine.state.register
+        if not is_id_prefix(prefix):
+            raise NotFound(id=prefix)
         if len(prefix) == 32:
             memory = register.memories.get(parse_id(prefix))
             found = [] if memory is None else [memory]
         else:
-            found = [m for m in register.memories.values() if prefix and format_id(m.id).startswith(prefix)]
+            found = [m for m in register.memories.values() if format_id(m.id).startswith(prefix)]
         if len(found) > 1:
             raise BadArgument(argument="id", detail=f"`{prefix}` begins {len(found)} ids: type more of it")
         if not found:
@@ -297,6 +332,10 @@ class Operator:
         return self._engine.preparer.words(reason, "reason", required=True) or ""
 
 
+def _handle(scope: str) -> Handle:
+    return Handle(scope=scope, reads=(), actor=OPERATOR, origin=OPERATOR, rank=Rank.SIGNED)
+
+
 def _tombstone_view(tombstone: Tombstone) -> TombstoneView:
     return TombstoneView(
         id=format_id(tombstone.event),
@@ -304,7 +343,7 @@ def _tombstone_view(tombstone: Tombstone) -> TombstoneView:
         domain=tombstone.domain,
         how=tombstone.how,
         everyone=tombstone.everyone,
-        since=to_datetime(tombstone.recorded_at).isoformat(),
+        since=to_datetime(tombstone.recorded_at),
         by=tombstone.actor,
         reason=tombstone.reason,
         lifted=tombstone.lifted_seq < FAR_FUTURE,
@@ -328,5 +367,8 @@ def _request_view(request: Request) -> dict[str, object]:
         "by": request.actor,
         "verb": request.verb,
         "targets": [format_id(t) for t in request.targets],
-        "asked_at": to_datetime(request.recorded_at).isoformat(),
+        "asked_at": to_datetime(request.recorded_at),
     }
+
+
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -11,6 +11,7 @@ import msgspec
 from muniment.events import (
     BadArgument,
     Instant,
+    MunimentError,
     NotFound,
     Status,
     ValueKeys,
@@ -21,13 +22,13 @@ from muniment.events import (
     parse_scope,
     to_datetime,
 )
-from muniment.gate import check_list
+from muniment.gate import check_about, check_list
 from muniment.projections import LIVE, Dense, Graph, Memory, Projections, is_listed
 
 from ._answers import BeliefView, Briefing, Change, LinkView, ProposalView, Record
 from ._context import Context, assemble
 from ._diff import changes
-from ._points import KnownAt, Point, point
+from ._points import KnownAt, Point, point, span
 from ._recalling import Asked, Filters, Hits, check_kinds, check_statuses, filters_of, recalled
 from ._sql import Table, run_sql
 from ._telemetry import traced
@@ -177,8 +178,7 @@ class Reading:
         known_at: KnownAt | None = None,
     ) -> List[BeliefView]:
         """Return the current value of one key, or of every key, with what disputes it; both times default to now."""
-        if about is not None and (isinstance(about, str) or len(about) != 2):
-            raise BadArgument(argument="about", detail="expected (subject, attribute)")
+        about = None if about is None else check_about(about)
         with self._mutex:
             self._source.refresh()
             at = self._point(valid_at, known_at)
@@ -298,7 +298,7 @@ class Reading:
         """Return what changed between two moments: added, revised, retired, forgotten."""
         with self._mutex:
             self._source.refresh()
-            first, second = self._point(None, since), self._point(None, until)
+            first, second = span(self._source.state.register, self._source.now(), since, until)
             return changes(self._source.state, self._scopes(), first, second)
 
     def briefing(self) -> Briefing:
@@ -344,7 +344,7 @@ class Reading:
 
     def _find(self, prefix: str, known: int) -> Memory:
         register = self._source.state.register
-        if not isinstance(cast("object", prefix), str) or not is_id_prefix(prefix):
+        if not is_id_prefix(prefix):
             raise NotFound(id=prefix)
         scopes = set(self._scopes())
         exact = register.memories.get(bytes.fromhex(prefix)) if len(prefix) == 32 else None
@@ -358,6 +358,13 @@ class Reading:
         if not found:
             raise NotFound(id=prefix)
         return found[0]
+
+    def _cited_id(self, cited: str, known: int) -> bytes:
+        # Evidence that does not exist is judged, not raised: the guard says `not_found` of what was typed of it.
+        try:
+            return self._find(cited, known).id
+        except MunimentError:
+            return bytes.fromhex(cited.ljust(32, "0")) if is_id_prefix(cited) else bytes(16)
 
     def _chain(self, memory: Memory, known: int) -> List[Memory]:
         register = self._source.state.register

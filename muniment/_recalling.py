@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from muniment.events import BadArgument, Instant, Kind, Status, parse_data, parse_instant
+from muniment.events import BadArgument, Instant, Kind, Status, check_interval, parse_data, parse_instant
 from muniment.gate import check_choice, check_list
 from muniment.projections import (
     FAR_FUTURE,
@@ -156,12 +156,18 @@ def filters_of(
     until: Instant | None,
 ) -> Filters:
     """Return what a recall is limited to, each part checked."""
+    if where is not None and not isinstance(cast("object", where), Mapping):
+        raise BadArgument(argument="where", detail="expected a mapping from metadata keys to values")
+    first = None if since is None else parse_instant(since)
+    last = None if until is None else parse_instant(until)
+    if first is not None:
+        check_interval(first, last)
     return Filters(
         None if kinds is None else check_kinds(kinds),
         None if tags is None else frozenset(check_list(tags, "tags")),
         None if where is None else dict(where),
-        None if since is None else parse_instant(since),
-        None if until is None else parse_instant(until),
+        first,
+        last,
     )
 
 
@@ -196,7 +202,12 @@ def _has_facets(tags: tuple[str, ...], metadata: bytes | None, filters: Filters)
     if filters.where is None:
         return True
     data = _data_of(metadata)
-    return all(key in data and data[key] == value for key, value in filters.where.items())
+    return all(key in data and _is_same(data[key], value) for key, value in filters.where.items())
+
+
+def _is_same(kept: object, asked: object) -> bool:
+    # To Python True is 1; whoever wrote one of them did not mean the other.
+    return kept == asked and isinstance(kept, bool) == isinstance(asked, bool)
 
 
 def _data_of(metadata: bytes | None) -> dict[str, object]:

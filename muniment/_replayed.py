@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 
 from muniment.events import ReadOnly, ValueKeys, parse_scope
-from muniment.gate import Action, Guard, Handle, check_actor, check_list, rank_of
+from muniment.gate import Action, Guard, Handle, check_action, check_actor, rank_of
 from muniment.projections import Dense, Graph, Projections
 
 from ._answers import Decision
-from ._deciding import decision_of, question_of
+from ._deciding import check_cited, decision_of, question_of
 from ._points import Point
 from ._reading import Reading, Reads, expand_reads
 from ._session import use_named
@@ -102,7 +102,8 @@ class PastSession(Reading):
         """
         if not dry_run:
             raise ReadOnly(detail="a decision in the past is always a dry run", hint="pass `dry_run=True`")
-
+        check_action(action)
+        cited = check_cited(evidence)
         with self._mutex:
             past = self._past
             scopes = expand_reads(self.scope, self._reads, past.state.register.scopes)
@@ -110,7 +111,7 @@ class PastSession(Reading):
                 scope=self.scope, reads=tuple(scopes[1:]), actor=self._actor, origin=self._actor,
                 rank=rank_of(self._actor),
             )  # fmt: skip
-            ids = tuple(self._find(i, past.state.seq).id for i in check_list(evidence, "evidence"))
+            ids = tuple(self._cited_id(i, past.state.seq) for i in cited)
             asked = None if use is None else use_named(use)
             question = question_of(handle, action, asked, ids, past.instant, past.state.seq)
             return decision_of(past.guard.decide(question), question, past.store_id, None)

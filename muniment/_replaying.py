@@ -69,7 +69,7 @@ def _moment(engine: Engine, to: KnownAt) -> tuple[int | None, int | None, int]:
     if isinstance(to, bool):
         raise BadTime(given=to, detail="expected an instant or a sequence number")
     if isinstance(to, int):
-        seq, instant = known_seq(register, to)
+        seq, instant = known_seq(register, to, "to")
         return seq, None, instant
     if isinstance(to, str) and (match := _BACK.match(to.strip())):
         seq, instant = known_seq(register, max(0, register.seq - int(match[1] or 0)))
@@ -77,7 +77,7 @@ def _moment(engine: Engine, to: KnownAt) -> tuple[int | None, int | None, int]:
     if isinstance(to, str) and len(to) == 32 and is_id_prefix(to):
         decision = register.decisions.get(bytes.fromhex(to))
         if decision is None:
-            raise NotFound(id=to)
+            raise NotFound(id=to, hint="`to` takes a decision's id; for a memory give its sequence number")
         # Not the sequence number before it: a process's first decision shares its batch with the opening.
         before = decision.at_seq
         return before, None, max(decision.decided_at, register.recorded_at_seq(before))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -14,11 +14,9 @@ from muniment.events import (
     Instant,
     LinkType,
     Moment,
-    MunimentError,
     NeedsGrant,
     RankTooLow,
     Refused,
-    check_text,
     format_id,
     parse_id,
     parse_instant,
@@ -30,16 +28,16 @@ from muniment.gate import (
     MemoryRequest,
     Use,
     Value,
+    check_action,
     check_choice,
-    check_command_id,
-    check_list,
     format_action,
 )
 from muniment.projections import Command, PairModel
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Revision
-from ._deciding import decided_draft, decision_of, question_of, recorded_decision
-from ._erasing import dry_receipt, erasure_receipt
+from ._deciding import check_cited, decided_draft, decision_of, question_of, recorded_decision
+from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
+from ._once import append_once
 from ._revising import check_act
 from ._telemetry import traced
 from ._writing import Writing, with_command
@@ -55,9 +53,11 @@ class Session(Writing):
         Return the same session for something that reached it from elsewhere, such as `web:https://...`.
 
         Raises:
-            RankTooLow: the origin is not below this session's.
+            RankTooLow: the origin is not below this session's. SecretFound: it holds a credential.
         """
-        lowered = Session(self._engine, self._speaker.via(origin), self._reads)
+        speaker = self._speaker.via(origin)
+        self._engine.preparer.name(origin, "origin")
+        lowered = Session(self._engine, speaker, self._reads)
         # What was recalled just before may be where it came from: lowering a voice does not make it forget.
         lowered._recalled = self._recalled
         return lowered
@@ -115,10 +115,12 @@ class Session(Writing):
         """
         if on_refusal not in ("fail", "skip"):
             raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
-        check_command_id(command_id)
+        self._engine.preparer.command_id(command_id)
         unfit: list[tuple[int, Refused]] = []
         requests: list[tuple[int, MemoryRequest]] = []
         handle = self._handle()
+        if not isinstance(cast("object", items), Iterable):
+            raise BadArgument(argument="items", detail="expected a list of mappings")
         for index, item in enumerate(items):
             try:
                 requests.append((index, self._request_of_item(handle, item, index, command_id)))
@@ -286,7 +288,7 @@ class Session(Writing):
             raise BadArgument(argument="ids", detail="name at least one memory")
         words = self._words(reason)
         targets = [parse_id(self._full_id(i)) for i in ids]
-        check_command_id(command_id)
+        self._engine.preparer.command_id(command_id)
 
         def find() -> Erasing:
             return self._engine.deeds.erasing(self._handle(), targets)
@@ -319,13 +321,13 @@ class Session(Writing):
             key = engine.values.payload_key(_encode(payload))
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
-                engine.settle()
-                forgotten = engine.find_forget(repeat.id)
-                return erasure_receipt(engine.state, repeat.id, handle.scope, forgotten=forgotten, repeated=True)
+                return repeated_erasure(engine, repeat, handle.scope)
             filed: list[RankTooLow] = []
+            waiting: list[bytes] = []
 
             def plan(at: Moment) -> list[Draft]:
                 filed.clear()
+                waiting.clear()
                 engine.admission.check_scope(handle.scope)
                 erasing = find()
                 try:
@@ -335,13 +337,18 @@ class Session(Writing):
                     )  # fmt: skip
                 except RankTooLow as error:
                     filed.append(error)
-                    return [engine.deeds.request_erasure(handle, erasing, at, reason)]
+                    waiting.extend(engine.deeds.waiting_requests(handle, erasing))
+                    return [] if waiting else [engine.deeds.request_erasure(handle, erasing, at, reason)]
                 return [with_command(draft, command_id, key)]
 
-            batch = engine.append(plan)
-            if batch is None:
+            done = append_once(engine, handle, command_id, key, plan)
+            if isinstance(done, Command):
+                return repeated_erasure(engine, done, handle.scope)
+            if filed and waiting:
+                raise NeedsGrant(request=format_id(waiting[0])) from filed[0]
+            if done is None:
                 raise AssertionError("a forget wrote nothing")
-            event = batch.events[0]
+            event = done.events[0]
             if filed:
                 raise NeedsGrant(request=format_id(event.header.id)) from filed[0]
             forgotten = cast("Forgotten", event.envelope)
@@ -366,9 +373,10 @@ class Session(Writing):
         itself. An allowed external or destructive action spends its confirmation in the same append as the decision;
         the same `command_id` gives the same decision. `dry_run=True` neither spends nor writes.
         """
+        check_action(action)
         asked = None if use is None else use_named(use)
-        check_command_id(command_id)
-        cited = tuple(_cited(i) for i in check_list(evidence, "evidence"))
+        self._engine.preparer.command_id(command_id)
+        cited = check_cited(evidence)
         engine = self._engine
         with engine.mutex:
             engine.refresh()
@@ -377,7 +385,8 @@ class Session(Writing):
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
                 return self._recorded(repeat)
-            ids = tuple(self._cited_id(i) for i in cited)
+            engine.admission.check_scope(handle.scope)
+            ids = tuple(self._cited_id(i, engine.state.seq) for i in cited)
             question = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
             verdict = engine.guard.decide(question)
             if dry_run or verdict.use in (Use.PLANNING, Use.ANSWER):
@@ -385,14 +394,17 @@ class Session(Writing):
 
             def plan(at: Moment) -> list[Draft]:
                 # Decided again under the lock, after catching up: another process may have spent the confirmation.
+                engine.admission.check_scope(handle.scope)
                 now = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
                 said = engine.preparer.masked(action)
                 return [decided_draft(engine.guard.decide(now), handle, at, said, command_id, key)]
 
-            batch = engine.append(plan)
-            if batch is None:
+            done = append_once(engine, handle, command_id, key, plan)
+            if isinstance(done, Command):
+                return self._recorded(done)
+            if done is None:
                 raise AssertionError("a decision wrote nothing")
-            record = engine.state.register.decisions[batch.events[0].header.id]
+            record = engine.state.register.decisions[done.events[0].header.id]
             return recorded_decision(engine.state, record, question, engine.files.store_id)
 
     def _recorded(self, command: Command) -> Decision:
@@ -401,13 +413,6 @@ class Session(Writing):
             recorded_decision(self._engine.state, record, None, self._engine.files.store_id), repeated=True
         )
 
-    def _cited_id(self, cited: str) -> bytes:
-        # Evidence that does not exist is judged, not raised: the guard says `not_found`.
-        try:
-            return self._find(cited, self._engine.state.seq).id
-        except MunimentError:
-            return bytes.fromhex(cited) if len(cited) == 32 else bytes(16)
-
 
 def use_named(use: str) -> Use:
     """Return a use by its name; raises BadArgument naming all of them."""
@@ -415,13 +420,6 @@ def use_named(use: str) -> Use:
     if use not in words:
         raise BadArgument(argument="use", detail=f"expected one of {', '.join(words)}, got `{use}`")
     return Use(use)
-
-
-def _cited(cited: object) -> str:
-    if not isinstance(cited, str):
-        raise BadArgument(argument="evidence", detail="expected ids of memories")
-    check_text(cited, what="evidence", limit=64)
-    return cited
 
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

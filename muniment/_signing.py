@@ -39,7 +39,7 @@ def describe_request(
     Return all that signing a request would say, one field a line, with unseen characters shown.
 
     Raises:
-        BadValue: it is no request, or not spelled as one.
+        BadArgument: it is no request, or not spelled as one.
     """
     return describe_statement(_statement(request, principal, uses, expires_in, wall_clock()))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Unpack
+from typing import IO, Final, Unpack, cast
 
 from muniment.events import (
     STORE_SCOPE,
     BadArgument,
+    BadValue,
     Disk,
     Draft,
     EnrolDenied,
@@ -33,6 +34,7 @@ from muniment.gate import (
     Signed,
     Signer,
     check_actor,
+    check_list,
     check_public_key,
     parse_signed,
     rank_of,
@@ -169,12 +171,14 @@ class Store:
         Return a session for one speaker. `origin="user"` is for the host's transcripts of the user's own words.
 
         Raises:
-            ScopeMalformed, BadArgument: scope, actor or origin cannot be used.
+            ScopeMalformed, BadArgument: scope, actor or origin cannot be used. SecretFound: one holds a credential.
         """
         checked = parse_scope(scope)
         check_actor(actor)
         if origin is not None and origin.startswith("user") and origin != "user":
             raise BadArgument(argument="origin", detail="a named user speaks through `user_session`")
+        for name, what in ((checked, "scope"), (actor, "actor"), (origin or actor, "origin")):
+            self._engine.preparer.name(name, what)
         said_by = origin or actor
         if said_by == "user" or (origin is None and actor.startswith("user:")):
             principal = actor if actor.startswith("user:") else None
@@ -228,7 +232,7 @@ class Store:
             raise BadArgument(argument="by", detail="expected creator or terminal")
         if not scopes:
             raise BadArgument(argument="scopes", detail="name at least one scope")
-        checked = tuple(parse_scope(scope) for scope in scopes)
+        checked = tuple(parse_scope(scope) for scope in check_list(scopes, "scopes"))
 
         def plan(at: Moment) -> Draft:
             envelope = Enrolled(
@@ -263,7 +267,14 @@ class Store:
 
     def submit(self, signed: Signed | str) -> Receipt:
         """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""
-        return Submitter(self._engine).submit(parse_signed(signed) if isinstance(signed, str) else signed)
+        if not isinstance(cast("object", signed), (str, Signed)):
+            raise BadArgument(argument="signed", detail="expected the signed line, or what `sign_request` gave")
+        if isinstance(signed, str):
+            try:
+                signed = parse_signed(signed.strip())
+            except BadValue as error:
+                raise BadArgument(argument="signed", detail=str(error.facts["detail"])) from error
+        return Submitter(self._engine).submit(signed)
 
     # --- transcripts --------------------------------------------------------------------------------------------------
 

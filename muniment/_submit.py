@@ -17,6 +17,7 @@ from muniment.events import (
     AlreadyDone,
     BadArgument,
     Body,
+    CommandConflict,
     Confirmed,
     Draft,
     Enrolled,
@@ -54,13 +55,15 @@ from muniment.gate import (
     check_public_key,
     format_action,
     format_signed,
+    format_statement,
     verify,
 )
-from muniment.projections import FAR_FUTURE, LATEST, admitted_seq
+from muniment.projections import FAR_FUTURE, LATEST, Command, admitted_seq
 
 from ._answers import Receipt
 from ._engine import Engine
 from ._keys import check_replacing
+from ._once import append_once
 from ._writing import command_receipt, event_receipt
 
 Parts = tuple[Envelope, Body]
@@ -85,15 +88,14 @@ class Submitter:
         engine.preparer.check_signed(
             getattr(statement, "action", None), getattr(statement, "reason", None), getattr(statement, "edit", None)
         )
-        key = engine.values.payload_key(signed.statement)
+        key = engine.values.payload_key(_said(statement))
         with engine.mutex:
             engine.refresh()
             handle = self._handle(statement)
             command_id = f"nonce:{statement.nonce}"
-            repeat = engine.admission.repeat_of_command(handle, command_id, key)
+            repeat = self._repeat(handle, statement, command_id, (key, engine.values.payload_key(signed.statement)))
             if repeat is not None:
-                engine.settle()  # it may have granted a forget, whose keys a full disk kept from going
-                return command_receipt(repeat)
+                return self._repeated(repeat)
             self._check_signer(statement, signed)
 
             def plan(at: Moment) -> list[Draft]:
@@ -101,10 +103,29 @@ class Submitter:
                 self._check_signer(statement, signed)
                 return self._drafts(statement, signed, handle, command_id, key, at)
 
-            batch = engine.append(plan)
-            if batch is None:
+            done = append_once(engine, handle, command_id, key, plan)
+            if isinstance(done, Command):
+                return self._repeated(done)
+            if done is None:
                 raise AssertionError("a statement wrote nothing")
-            return event_receipt(batch.events[0])
+            return event_receipt(done.events[0])
+
+    def _repeat(
+        self, handle: Handle, statement: Statement, command_id: str, keys: tuple[bytes, bytes]
+    ) -> Command | None:
+        first = self._engine.state.register.commands.get((handle.scope, handle.actor, command_id))
+        if first is None or first.payload_key in keys:  # the second as logs of before hold it
+            return first
+        error = CommandConflict(command_id=command_id, first_seq=first.seq)
+        if not isinstance(statement, Confirm):
+            raise error
+        # Whoever answers a request twice has seen no command id, and no nonce.
+        hint = "it is signed once; the next denial brings another request"
+        raise AlreadyDone(id=format_id(first.id), status="confirmed", hint=hint) from error
+
+    def _repeated(self, command: Command) -> Receipt:
+        self._engine.settle()  # it may have granted a forget, whose keys a full disk kept from going
+        return command_receipt(command)
 
     def _handle(self, statement: Statement) -> Handle:
         if statement.store != self._engine.files.store_id.hex():
@@ -270,6 +291,14 @@ class Submitter:
             recovery=statement.replaces is None and signer is not None and signer.recovery,
         )  # fmt: skip
         return envelope, _words(None, signed)
+
+
+def _said(statement: Statement) -> bytes:
+    # Without the times of signing: the same command, signed again, is the same. It is admitted once in any case.
+    told: dict[str, int] = {"signed_at": 0}
+    if isinstance(statement, Confirm):
+        told["expires_at"] = statement.expires_at - statement.signed_at
+    return format_statement(msgspec.structs.replace(statement, **told))
 
 
 def _scope_of(statement: Statement) -> str:

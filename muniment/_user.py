@@ -12,7 +12,9 @@ from muniment.events import (
     NORMAL_FORM,
     STORE_SCOPE,
     ActionBody,
+    AlreadyDone,
     BadArgument,
+    CommandConflict,
     Draft,
     Forgotten,
     Moment,
@@ -25,12 +27,14 @@ from muniment.events import (
     ScopeUnknown,
     SignatureInvalid,
     TombstoneEntry,
+    check_text,
     covers,
     format_id,
     new_id,
     parse_id,
 )
 from muniment.gate import (
+    OPERATOR,
     Action,
     Confirm,
     Erasing,
@@ -45,25 +49,30 @@ from muniment.gate import (
     Signer,
     Statement,
     Unprohibit,
+    check_about,
+    check_action,
+    check_actor,
     format_action,
     format_signed,
     new_nonce,
     sign,
     words_draft,
 )
-from muniment.projections import LATEST, Memory
+from muniment.projections import FAR_FUTURE, LATEST, Command, Memory
 
 from ._answers import ErasureReceipt, Receipt, Record
 from ._deciding import ConfirmationRequest
 from ._durations import parse_duration
 from ._engine import Engine
-from ._erasing import dry_receipt, erasure_receipt
+from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
 from ._keys import sign_replacement
+from ._once import append_once
 from ._reading import Reads
 from ._session import Session
 from ._signing import sign_request
 from ._submit import Submitter
 from ._telemetry import traced
+from ._writing import with_command
 
 
 class _Said(TypedDict):
@@ -106,18 +115,22 @@ class UserSession(Session):
         agent: str,
         uses: int | None = 1,
         expires_in: str | timedelta = "1h",
+        command_id: str | None = None,
     ) -> Receipt:
         """
         Sign that an agent may take one bound action in this scope, some number of times, until it expires.
 
         Every argument of the call must be equal to, constrained by, or declared free by `action`.
         """
-        now = self._engine.now()
+        check_action(action)
+        check_actor(agent)
+        common = self._common(command_id)
         return self._say(
             Confirm(
-                **self._common(), scope=self.scope, agent=agent, action=action, uses=uses,
-                expires_at=now + parse_duration(expires_in),
-            )
+                **common, scope=self.scope, agent=agent, action=action, uses=uses,
+                expires_at=common["signed_at"] + parse_duration(expires_in),
+            ),
+            command_id,
         )  # fmt: skip
 
     def confirm_request(
@@ -136,54 +149,68 @@ class UserSession(Session):
             now=self._engine.options.clock(),
         )  # fmt: skip
 
-    def prohibit(self, action: Action, *, reason: str) -> Receipt:
+    def prohibit(self, action: Action, *, reason: str, command_id: str | None = None) -> Receipt:
         """Veto an action in this scope and below, whoever confirms it. `Pattern` in it matches more than literally."""
         words = self._words(reason)
-        self._engine.preparer.check_signed(action)
+        self._engine.preparer.check_signed(check_action(action))
         if self._signer is not None:
-            return self._say(Prohibit(**self._common(), scope=self.scope, action=action, reason=words))
+            return self._say(
+                Prohibit(**self._common(command_id), scope=self.scope, action=action, reason=words), command_id
+            )
         body = ActionBody(action=format_action(action), reason=words)
         return self._deed(
             "prohibit",
             ("prohibit", format_action(action), words),
-            None,
+            command_id,
             lambda at: Draft(id=new_id(at.recorded_at), envelope=Prohibited(**self._envelope()), body=body),
         )
 
-    def revoke(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+    def revoke(self, id: str, *, reason: str, command_id: str | None = None) -> Receipt:  # noqa: A002
         """Take a confirmation back."""
         words, target = self._words(reason), parse_id(id)
         if self._signer is not None:
-            return self._say(Revoke(**self._common(), scope=self.scope, id=id, reason=words))
+            return self._say(Revoke(**self._common(command_id), scope=self.scope, id=id, reason=words), command_id)
 
         def plan(at: Moment) -> Draft:
             found = self._engine.state.register.confirmations.get(target)
             if found is None or found.scope != self.scope:
                 raise NotFound(id=id)
+            if found.revoked_seq < FAR_FUTURE:
+                raise AlreadyDone(id=id, status="revoked")
             # Under the confirmation's key: the words of why may name what was confirmed, and go with it.
             slot = found.slot if found.erasure is None else None
             return words_draft(Revoked(**self._envelope(), target=target), at, words, slot=slot)
 
-        return self._deed("revoke", ("revoke", target, words), None, plan)
+        return self._deed("revoke", ("revoke", target, words), command_id, plan)
 
-    def unprohibit(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+    def unprohibit(self, id: str, *, reason: str, command_id: str | None = None) -> Receipt:  # noqa: A002
         """Sign that a prohibition no longer holds."""
-        return self._say(Unprohibit(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
+        common = self._common(command_id)
+        return self._say(Unprohibit(**common, scope=self.scope, id=id, reason=self._words(reason)), command_id)
 
-    def review(self, id: str, *, approve: bool, reason: str, edit: str | None = None) -> Receipt:  # noqa: A002
+    def review(
+        self,
+        id: str,  # noqa: A002
+        *,
+        approve: bool,
+        reason: str,
+        edit: str | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
         """
         Sign a verdict on what is pending, disputed or asked to be erased. Approval never raises a rank.
 
         With `edit` what was proposed is approved as history, and superseded by that text, which is the user's own.
         """
         statement = Review(
-            **self._common(), scope=self.scope, id=id, approve=approve, reason=self._words(reason), edit=edit
+            **self._common(command_id), scope=self.scope, id=id, approve=approve, reason=self._words(reason), edit=edit
         )
-        return self._say(statement)
+        return self._say(statement, command_id)
 
-    def lift(self, id: str, *, reason: str) -> Receipt:  # noqa: A002
+    def lift(self, id: str, *, reason: str, command_id: str | None = None) -> Receipt:  # noqa: A002
         """Sign that a forgotten value may be stated again; `id` is the erasure receipt's. Nothing comes back."""
-        return self._say(Lift(**self._common(), scope=self.scope, id=id, reason=self._words(reason)))
+        common = self._common(command_id)
+        return self._say(Lift(**common, scope=self.scope, id=id, reason=self._words(reason)), command_id)
 
     def rotate(self, public_key: bytes, *, scopes: Sequence[str] | None = None) -> Receipt:
         """
@@ -208,6 +235,7 @@ class UserSession(Session):
         reason: str = "asked by the user",
         about: tuple[str, str] | None = None,
         dry_run: bool = False,
+        command_id: str | None = None,
     ) -> ErasureReceipt:
         """
         Erase every memory of this scope that says this text, or gives this value, and refuse it from now on.
@@ -215,6 +243,8 @@ class UserSession(Session):
         It is refused also when no memory holds it.
         """
         words = self._words(reason)
+        check_text(text, what="text")
+        about = None if about is None else check_about(about)
         engine, values = self._engine, self._engine.values
 
         def extra() -> Sequence[TombstoneEntry]:
@@ -228,21 +258,38 @@ class UserSession(Session):
             return engine.deeds.erasing_value(self._handle(), text, about)
 
         payload = ("forget_value", text, about, words)
-        return self._forget(find, words, payload, dry_run=dry_run, cascade=True, extra=extra, texts=(text,))
+        self._engine.preparer.command_id(command_id)
+        return self._forget(
+            find, words, payload, dry_run=dry_run, cascade=True, command_id=command_id, extra=extra, texts=(text,)
+        )
 
     @traced("forget_scope", "delete_memory")
-    def forget_scope(self, *, reason: str = "asked by the user", dry_run: bool = False) -> ErasureReceipt:
+    def forget_scope(
+        self, *, reason: str = "asked by the user", dry_run: bool = False, command_id: str | None = None
+    ) -> ErasureReceipt:
         """
         Destroy every key of this scope, envelopes too, and close it until the user lifts that.
 
         Raises:
-            ScopeUnknown: nothing was ever written here. RankTooLow: it holds a prohibition, and this session does not
-            sign, or a memory of more authority. BadArgument: the reason repeats what one of its memories says.
+            ScopeUnknown: nothing was ever written here. AlreadyDone: it was forgotten before.
+            RankTooLow: it holds a prohibition, and this session does not sign, or a memory of more authority.
+            BadArgument: the reason repeats what one of its memories says.
         """
         words = self._words(reason)
         engine = self._engine
+        engine.preparer.command_id(command_id)
         with engine.mutex:
             engine.refresh()
+            # The scope's own commands go with it: this one is kept where the forget itself is.
+            speaker = msgspec.structs.replace(self._speaker, scope=STORE_SCOPE)
+            key = engine.values.payload_key(f"forget_scope\0{self.scope}\0{words}".encode())
+            repeat = engine.admission.repeat_of_command(speaker, command_id, key)
+            if repeat is not None:
+                return self._closed(repeated_erasure(engine, repeat, self.scope), words)
+            closing = engine.state.register.closing(self.scope, LATEST)
+            if closing is not None:
+                hint = "its tombstone says when and why: `muniment tombstones`"
+                raise AlreadyDone(id=format_id(closing[2]), status="forgotten", hint=hint)
             if self.scope not in engine.state.register.scopes:
                 raise ScopeUnknown(scope=self.scope)
             rows = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
@@ -250,7 +297,7 @@ class UserSession(Session):
                 erasing = Erasing(asked=tuple(rows), derived=(), elsewhere=self._derived_elsewhere(rows))
                 return dry_receipt(erasing, self.scope, self.actor, words)
 
-            def plan(at: Moment) -> Draft:
+            def plan(at: Moment) -> list[Draft]:
                 live = [m for m in engine.state.register.rows.get(self.scope, []) if m.erasure is None]
                 for memory in live:
                     engine.deeds.check_may_forget(self._speaker, memory)
@@ -264,13 +311,20 @@ class UserSession(Session):
                     **fields, targets=(), tombstones=(), everyone=True, reason=words, key_epoch=at.key_epoch,
                     other_slots=tuple(sorted(slots)), closed_scope=self.scope, elsewhere=tuple(left),
                 )  # fmt: skip
-                return Draft(id=new_id(at.recorded_at), envelope=envelope)
+                return [with_command(Draft(id=new_id(at.recorded_at), envelope=envelope), command_id, key)]
 
-            event = engine.append_one(plan)
+            done = append_once(engine, speaker, command_id, key, plan)
+            if isinstance(done, Command):
+                return self._closed(repeated_erasure(engine, done, self.scope), words)
+            if done is None:
+                raise AssertionError("a forget wrote nothing")
+            event = done.events[0]
             forgotten = cast("Forgotten", event.envelope)
             receipt = erasure_receipt(engine.state, event.header.id, self.scope, forgotten=forgotten)
-            asked = tuple(format_id(memory.id) for memory in rows)
-            return msgspec.structs.replace(receipt, scope=self.scope, reason=words, asked=asked)
+            return self._closed(receipt, words, tuple(format_id(memory.id) for memory in rows))
+
+    def _closed(self, receipt: ErasureReceipt, words: str, asked: tuple[str, ...] = ()) -> ErasureReceipt:
+        return msgspec.structs.replace(receipt, scope=self.scope, reason=words, asked=asked)
 
     def _derived_elsewhere(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
         found = self._engine.state.register.descendants([memory.id for memory in memories])
@@ -280,9 +334,12 @@ class UserSession(Session):
         # A veto reaches the scopes below, which stay open: to drop it with its scope is loosening, and is signed.
         vetoes = [p for p in self._engine.state.register.live_prohibitions(self.scope, LATEST) if p.scope == self.scope]
         if vetoes and (self._speaker.rank < Rank.SIGNED or self._speaker.principal is None):
+            signs = self._speaker.rank >= Rank.SIGNED
             raise RankTooLow(
-                actual=self._speaker.rank.name.lower(), verb="forget", needed="signed", id=format_id(vetoes[0].id)
-            )
+                actual=OPERATOR if signs else self._speaker.rank.name.lower(), verb="forget", needed="signed",
+                id=format_id(vetoes[0].id),
+                hint="the scope holds a prohibition: the user ends it with `muniment unprohibit`, or forgets it by key",
+            )  # fmt: skip
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
@@ -293,8 +350,15 @@ class UserSession(Session):
         line = format_signed(sign(statement, self._signer)).encode()
         return msgspec.structs.replace(request, body=msgspec.structs.replace(request.body, signed=line))
 
-    def _say(self, statement: Statement) -> Receipt:
-        return Submitter(self._engine).submit(sign(statement, self._require_signer()))
+    def _say(self, statement: Statement, command_id: str | None) -> Receipt:
+        try:
+            return Submitter(self._engine).submit(sign(statement, self._require_signer()))
+        except (CommandConflict, AlreadyDone) as error:
+            conflict = error if isinstance(error, CommandConflict) else error.__cause__
+            if command_id is None or not isinstance(conflict, CommandConflict):
+                raise
+            # By the id that the caller gave, and not by the nonce that was made of it.
+            raise CommandConflict(command_id=command_id, first_seq=conflict.facts["first_seq"]) from error
 
     def _require_signer(self) -> Signer:
         if self._signer is None:
@@ -309,13 +373,21 @@ class UserSession(Session):
             raise SignatureInvalid(detail="this session speaks for no principal")
         return self._speaker.principal
 
-    def _common(self) -> _Said:
+    def _common(self, command_id: str | None = None) -> _Said:
+        self._require_signer()
+        engine = self._engine
+        engine.preparer.command_id(command_id)
+        nonce = new_nonce()
+        if command_id is not None:
+            # A nonce is what a statement is admitted once by: the same command has the same one.
+            command = "\0".join((self.scope, self._principal(), command_id))
+            nonce = engine.values.payload_key(b"command\0" + command.encode()).hex()
         return {
             "store": self._engine.files.store_id.hex(),
             "principal": self._principal(),
             # The wall clock as it is: a confirmation fails where the clock stands before its signing.
             "signed_at": self._engine.options.clock(),
-            "nonce": new_nonce(),
+            "nonce": nonce,
         }
 
     def _envelope(self) -> _Speaker:
@@ -343,6 +415,7 @@ def check_principal(engine: Engine, principal: str, scope: str, signer: Signer) 
 
 def check_user(principal: str) -> None:
     """Raise BadArgument unless the principal is written `user:NAME`."""
+    check_text(principal, what="principal")
     if not principal.startswith("user:") or not principal[5:].strip():
         raise BadArgument(argument="principal", detail=f"expected `user:NAME`, got `{principal}`")
 

@@ -24,12 +24,12 @@ from muniment.gate import (
     Handle,
     MemoryFields,
     MemoryRequest,
-    check_command_id,
 )
 from muniment.projections import LATEST, Command, PairModel
 
 from ._answers import BatchReceipt, Receipt, Refusal, Revision
 from ._engine import Engine
+from ._once import append_once
 from ._reading import Reading, Reads, expand_reads
 from ._revising import Revising, find_contradicted
 
@@ -70,6 +70,8 @@ class Writing(Reading):
     def _request_of_item(
         self, handle: Handle, item: Mapping[str, object], index: int, command_id: str | None
     ) -> MemoryRequest:
+        if not isinstance(cast("object", item), Mapping):
+            raise BadArgument(argument=f"items[{index}]", detail="expected a mapping of what `remember` takes")
         fields = dict(item)
         if "content" not in fields:
             raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
@@ -195,8 +197,8 @@ class Writing(Reading):
         return Revision(receipt=receipt, contradicts=tuple(revising.contradicts), notes=tuple(notes))
 
     def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
-        check_command_id(command_id)
         engine, handle = self._engine, self._speaker
+        engine.preparer.command_id(command_id)
         with engine.mutex:
             engine.refresh()
             key = engine.values.payload_key(_encode(payload))
@@ -217,12 +219,12 @@ class Writing(Reading):
                     counted = engine.admission.refusal(handle, verb, error, at)
                     return [] if counted is None else [counted]
 
-            batch = engine.append(plan)
+            done = append_once(engine, handle, command_id, key, plan)
             if raised:
                 raise raised[0]
-            if batch is None:
+            if done is None:
                 raise AssertionError("a deed wrote nothing")
-            return event_receipt(batch.events[0])
+            return command_receipt(done) if isinstance(done, Command) else event_receipt(done.events[0])
 
 
 def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Draft:

@@ -13,7 +13,7 @@ from ._pair_model import PairModel, load_pair_model
 from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
-from ._resolve import admitted_seq
+from ._resolve import admitted_seq, is_quarantined
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
 from ._snapshots import PROJECTION_VERSIONS, Made, Snapshots, fingerprints
@@ -99,6 +99,7 @@ __all__ = [
     "from_ledger",
     "indexed_text",
     "is_listed",
+    "is_quarantined",
     "judge",
     "load_embedder",
     "load_pair_model",

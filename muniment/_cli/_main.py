@@ -22,8 +22,19 @@ FOUND: Final = 1
 COULD_NOT_RUN: Final = 2
 
 
+class _ReaderGone(Exception):
+    """A broken pipe, by a name that click does not know: it would exit with 1, which says that something was found."""
+
+
 class MunimentGroup(click.Group):
     """A group of verbs whose every end is one of three exit codes."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb that was named."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderGone from error
 
     def main(
         self,
@@ -39,8 +50,11 @@ class MunimentGroup(click.Group):
         try:
             code = self._run(given, prog_name, complete_var, extra)
             sys.stdout.flush()
-        except BrokenPipeError:
-            # Whoever read our output went away; without this Python complains once more when it exits.
+        except OSError as error:
+            # Standard output takes nothing: whoever read it went away, or its disk is full.
+            if not isinstance(error, BrokenPipeError):
+                talk(f"error: standard output cannot be written: {error.strerror}")
+            # Without this Python complains once more when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = COULD_NOT_RUN
         sys.exit(code)
@@ -51,6 +65,8 @@ class MunimentGroup(click.Group):
             found: object = super().main(args, prog_name, complete_var, False, **extra)
         except MunimentError as error:
             return report(error, as_json=as_json)
+        except _ReaderGone as error:
+            raise BrokenPipeError from error
         except click.Abort:
             talk("stopped")
             return COULD_NOT_RUN

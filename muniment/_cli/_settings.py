@@ -17,7 +17,7 @@ from muniment._reading import Reading, Reads, Subtree
 from muniment._session import Session
 from muniment._store import Store, open_store
 from muniment._user import UserSession
-from muniment.events import BadArgument, RankTooLow, SignatureInvalid, StoreMissing
+from muniment.events import BadArgument, SignatureInvalid, StoreMissing
 from muniment.gate import KeyFile
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
@@ -110,7 +110,7 @@ class Settings:
     def as_user(self, key: str | None, principal: str | None) -> Generator[tuple[Store, UserSession], None, None]:
         """Open the store for what only a person may do, by signature."""
         if key is None and principal is None:
-            raise RankTooLow(actual="agent", verb="sign", needed="user", hint="add --key FILE --as user:NAME")
+            raise SignatureInvalid(detail="only a user's signature does this", hint="add --key FILE --as user:NAME")
         with self.speaking(key, principal) as (store, session):
             if not isinstance(session, UserSession):
                 raise AssertionError("a key gave no user's session")

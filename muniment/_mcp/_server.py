@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import Final
+import json
+from collections.abc import AsyncIterator
+from typing import Final, cast
 
 import anyio
 import anyio.to_thread
@@ -12,6 +14,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 
 from muniment._version import VERSION
 
@@ -62,5 +65,41 @@ def serve_stdio(desk: Desk, streams: tuple[io.TextIOWrapper, io.TextIOWrapper]) 
 
 async def _serve_stdio(server: Server[dict[str, object]], streams: tuple[io.TextIOWrapper, io.TextIOWrapper]) -> None:
     incoming, outgoing = (anyio.wrap_file(stream) for stream in streams)
-    async with stdio_server(incoming, outgoing) as (reading, writing):
+
+    async def lines() -> AsyncIterator[str]:
+        async for line in incoming:
+            refusal = _refusal_of(line)
+            if refusal is None:
+                yield line
+            else:
+                await writing.send(SessionMessage(refusal))
+
+    # All that the SDK does with it is to read lines.
+    async with stdio_server(cast("anyio.AsyncFile[str]", lines()), outgoing) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
+
+
+def _refusal_of(line: str) -> types.JSONRPCError | None:
+    # The SDK drops a request that it cannot read, such as one with half of an emoji, and its client waits for ever.
+    try:
+        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    else:
+        return None
+    try:
+        asked: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    # Only a request is answered: an answer to an answer would confuse whoever gave it.
+    fields = cast("dict[str, object]", asked) if isinstance(asked, dict) else {}
+    identity = fields.get("id") if "method" in fields else None
+    if isinstance(identity, bool) or not isinstance(identity, (int, str)):
+        return None
+    try:
+        json.dumps(asked, ensure_ascii=False).encode()
+        why = "it is no JSON-RPC request"
+    except UnicodeEncodeError:
+        why = "a text in it holds a lone surrogate, such as half of an emoji: repair it before the call"
+    error = types.ErrorData(code=types.INVALID_REQUEST, message=f"the request cannot be read: {why}")
+    return types.JSONRPCError(jsonrpc="2.0", id=identity, error=error)

@@ -78,3 +78,11 @@ def test_a_scope_that_was_never_used_reads_empty(world: World) -> None:
 
     assert ([], [], [], []) == (session.list(), session.recall("x"), session.beliefs(), session.diff(0))
     assert "acme/new" not in str(world.store.stats()["scopes"])
+
+
+def test_a_filter_by_a_number_does_not_find_a_truth_value(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for content, kept in (("one", 1), ("yes", True), ("word", "1")):
+        agent.remember(f"a note: {content}", metadata={"n": kept})
+    for asked, content in ((1, "one"), (1.0, "one"), (True, "yes"), ("1", "word")):
+        assert [f"a note: {content}"] == [hit.content for hit in agent.recall("note", where={"n": asked})]

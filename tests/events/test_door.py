@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from muniment.events._disk import Disk
 from muniment.events._door import Moment
-from muniment.events._errors import DiskFull, StoreReadOnly
+from muniment.events._errors import DiskFull, StoreMissing, StoreReadOnly
 from muniment.events._model import Draft, Opened
 
 from .faults import Fault, FaultyDisk, HastyDisk, Outcome
@@ -237,3 +238,25 @@ def test_a_body_is_read_by_its_place(path: Path) -> None:
         assert memory("red").body == store.door.read_body(store.register.memories[one].where)
         store.forget(one)
         assert store.door.read_body(store.register.memories[one].where) is None
+
+
+def test_i10_a_store_that_was_deleted_while_it_was_open_acknowledges_nothing(path: Path) -> None:
+    with opened(path) as store:
+        store.remember("red")
+        shutil.rmtree(path)
+        with pytest.raises(StoreMissing, match="no store at") as caught:
+            store.remember("blue")
+        assert "it was deleted while it was open" == caught.value.hint
+        make(path, HastyDisk())
+        with pytest.raises(StoreMissing):
+            store.remember("blue")
+
+
+def test_i10_a_file_that_may_not_grow_is_a_full_disk(path: Path) -> None:
+    disk = FaultyDisk(path)
+    with opened(path, disk) as store:
+        store.remember("red")
+        disk.arm(fault=Fault(1, errno.EFBIG, Outcome.NOTHING))
+        with pytest.raises(DiskFull) as caught:
+            store.remember("blue")
+        assert "ulimit -f" in caught.value.hint

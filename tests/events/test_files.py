@@ -87,3 +87,14 @@ def test_a_log_with_events_is_never_taken_for_an_interrupted_creation(tmp_path: 
     with pytest.raises(BadArgument, match="restore that file"):
         make(tmp_path, HastyDisk())
     assert before == contents(tmp_path)
+
+
+@pytest.mark.parametrize("taken", ["a file", "below a file", "a link to nowhere"])
+def test_a_place_that_cannot_be_a_directory_is_refused_by_name(tmp_path: Path, taken: str) -> None:
+    where = tmp_path / "taken"
+    if taken == "a link to nowhere":
+        where.symlink_to(tmp_path / "nowhere")
+    else:
+        where.write_text("somebody's")
+    with pytest.raises(BadArgument, match="cannot be made a directory"):
+        make(where / "store" if taken == "below a file" else where, HastyDisk())

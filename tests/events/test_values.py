@@ -93,3 +93,12 @@ def test_depth_is_bounded_also_for_data_that_holds_itself() -> None:
     for _ in range(32):
         deep = [deep]
     assert deep == parse_data(format_data(deep, what="v"))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_integer_comes_back_exactly_or_is_refused_by_name(sign: int) -> None:
+    """Python neither writes nor reads more than 4,300 digits."""
+    largest = sign * ((1 << 14_000) - 1)
+    assert {"n": [largest]} == parse_data(format_data({"n": [largest]}, what="metadata"))
+    with pytest.raises(BadValue, match="metadata cannot be stored exactly: an integer of more than 14000 bits"):
+        format_data({"n": [sign * (1 << 14_000)]}, what="metadata")

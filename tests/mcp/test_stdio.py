@@ -132,6 +132,21 @@ def test_lines_that_are_no_messages_do_not_end_the_server(store: Path) -> None:
 # --- what stands on the wire ------------------------------------------------------------------------------------------
 
 
+def test_a_request_that_cannot_be_read_is_answered(store: Path) -> None:
+    """A client that cuts a text in the middle of an emoji sends half of it, and would wait for ever."""
+    half = json.dumps(call(2, "memory_remember", {"content": "a smile \ud83d"})).encode()
+    with Pipe(arguments(store)) as server:
+        server.send(INITIALIZE)
+        server.answer_to(1)
+        server.send(INITIALIZED, half + b"\n", b'{"jsonrpc":"1.0","id":"three","method":"tools/list"}\n')
+        first, second = server.read(), server.read()
+        assert (2, "three") == (first["id"], second["id"])
+        assert "lone surrogate" in str(first["error"])
+        assert "no JSON-RPC request" in str(second["error"])
+        server.send(call(4, "memory_recall", {"query": "smile"}))
+        assert "result" in server.answer_to(4)
+
+
 def test_only_the_protocol_is_on_standard_output(store: Path) -> None:
     """What is printed by Python, by its own stream, by C code and by a child process is said on standard error."""
     with Pipe(["-c", _NOISY, *arguments(store)[4:]]) as server:

@@ -55,6 +55,12 @@ class Said:
     erased: bool = False
     erased_seq: int = FOREVER
 
+    @property
+    def is_apart(self) -> bool:
+        """Tell whether it is quarantined and was not released since."""
+        moves = [h.what for h in self.happenings if h.what in ("quarantined", "released")]
+        return moves[-1:] == ["quarantined"]
+
     def covers(self, instant: int) -> bool:
         """Tell whether the stated interval holds the instant."""
         return self.since <= instant < self.until

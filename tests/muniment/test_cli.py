@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,7 +67,8 @@ def test_i07_no_verb_of_the_person_works_without_a_key(shell: Shell) -> None:
         ("forget", "--whole-scope", "--reason", "no"),
         ("decide", "email.send", "--actor", "user:ann"),
     ):
-        assert shell.row(*verb, code=1)["error"] in ("rank_too_low", "signature_invalid")
+        wanted = "rank_too_low" if verb[0] in ("forget", "decide") else "signature_invalid"
+        assert wanted == shell.row(*verb, code=1)["error"]
 
 
 def test_a_key_makes_a_signed_user_and_an_origin_lowers_it(shell: Shell) -> None:
@@ -299,3 +301,25 @@ def test_completion_knows_the_verbs(name: str) -> None:
 
     assert "_MUNIMENT_COMPLETE" in script.stdout
     assert "remember" in words.stdout
+
+
+def test_an_output_that_takes_nothing_is_not_a_finding(shell: Shell) -> None:
+    """Exit code 1 would say that something was found, or refused."""
+    shell.remember("a note")
+    environment = os.environ | shell.environment
+
+    def ended(verb: str, sink: int) -> tuple[int, bool]:
+        command = [sys.executable, "-m", "muniment", verb, "--json"]
+        done = subprocess.run(command, env=environment, stdout=sink, stderr=subprocess.PIPE, text=True, check=False)
+        return done.returncode, "Traceback" in done.stderr
+
+    full = os.open("/dev/full", os.O_WRONLY)
+    reading, closed = os.pipe()
+    os.close(reading)
+    try:
+        assert (2, False) == ended("list", full)
+        assert (2, False) == ended("list", closed)
+        assert (2, False) == ended("nonsense", full)
+    finally:
+        os.close(full)
+        os.close(closed)

@@ -169,7 +169,7 @@ def test_a_refusal_is_an_error_by_its_code(world: World, exporter: InMemorySpanE
     with pytest.raises(muniment.Refused):
         agent.remember("Wombat")
     with pytest.raises(TypeError):
-        agent.remember_many(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        agent.remember()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
     first, second = exporter.get_finished_spans()
     for span, code in ((first, "tombstoned"), (second, "TypeError")):

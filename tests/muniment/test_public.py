@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
+
 import muniment
 from muniment import _public
 from tests.processes import run
@@ -24,3 +29,10 @@ def test_importing_it_does_not_load_the_engine() -> None:
     said = run(f"import sys, muniment; name = 'numpy'; {_ASK}; muniment.Store; {_ASK}")
 
     assert "False True" == said.strip()
+
+
+@pytest.mark.parametrize("module", ["aio", "errors"])
+def test_the_public_modules_come_with_the_package(module: str) -> None:
+    """`import muniment` and nothing else, in a process of its own, as a reader of docs/errors.md would write it."""
+    run = subprocess.run([sys.executable, "-c", f"import muniment; muniment.{module}"], check=False)
+    assert 0 == run.returncode

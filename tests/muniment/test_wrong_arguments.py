@@ -1,0 +1,130 @@
+"""What a caller who runs no type checker may pass by mistake: refused by name, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pytest
+
+from muniment import Action, InvalidInput, Session, Store, UserSession
+from muniment.gate import format_signed
+from tests.worlds import SCOPE, World
+
+EMAIL = Action("email.send", {"to": "ann@example.org"})
+
+
+class Doors(NamedTuple):
+    """Every handle; a mistake is what no type checker would let through, so they are typed as anything."""
+
+    store: Any
+    agent: Any
+    ann: Any
+    op: Any
+    past: Any
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    world = World(tmp_path_factory.mktemp("wrong") / "m")
+    agent: Session = world.speaker("agent:planner")
+    agent.remember("a note", about=("a", "b"), metadata={"n": 1})
+    ann: UserSession = world.ann()
+    store: Store = world.store
+    yield Doors(store, agent, ann, store.operator(), store.replay(to="HEAD").session(scope=SCOPE))
+    store.close()
+
+
+MISTAKES: dict[str, Callable[[Doors], object]] = {
+    "a query that is a number": lambda d: d.agent.recall(5),
+    "where that is a text": lambda d: d.agent.recall("note", where="n"),
+    "a pair without an order": lambda d: d.agent.remember("x", about={"a", "b"}),
+    "beliefs about a number": lambda d: d.agent.beliefs(3),
+    "beliefs about numbers": lambda d: d.agent.beliefs((3, 4)),
+    "a parent that is a number": lambda d: d.agent.remember("x", derived_from=[3]),
+    "no items": lambda d: d.agent.remember_many(None),
+    "items that are texts": lambda d: d.agent.remember_many(["x"]),
+    "one item without its list": lambda d: d.agent.remember_many({"content": "x"}),
+    "an action's bare name": lambda d: d.agent.decide("email.send"),
+    "an action's bare name in the past": lambda d: d.past.decide("email.send"),
+    "a bare name confirmed": lambda d: d.ann.confirm("email.send", agent="agent:planner"),
+    "a bare name prohibited": lambda d: d.ann.prohibit("email.send", reason="never"),
+    "seconds as a number": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=3600),
+    "no expiry": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=None),
+    "no time at all": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=timedelta(0)),
+    "uses as a text": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", uses="1"),
+    "uses as a truth value": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", uses=True),
+    "half a use": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", uses=1.5),
+    "an agent that nobody can be": lambda d: d.ann.confirm(EMAIL, agent="planner"),
+    "an agent without a name": lambda d: d.ann.confirm(EMAIL, agent="agent:"),
+    "nothing signed": lambda d: d.store.submit(None),
+    "an actor that is a number": lambda d: d.store.session(scope=SCOPE, actor=3),
+    "a principal that is a number": lambda d: d.store.user_session(scope=SCOPE, principal=3),
+    "an origin that is a number": lambda d: d.agent.via(3),
+    "an id that is a number": lambda d: d.agent.get(3),
+    "the operator's id that is a number": lambda d: d.op.trace(3),
+    "an explained number": lambda d: d.store.explain(3),
+    "one id without its list": lambda d: d.op.quarantine("abc", reason="bad"),
+    "no id to erase": lambda d: d.op.forget(reason="bad"),
+    "a blank value forgotten": lambda d: d.ann.forget_value(" "),
+    "a number forgotten": lambda d: d.op.forget_value(3, scope=SCOPE),
+    "a value with NUL forgotten": lambda d: d.ann.forget_value("a\0b"),
+    "one exclusion without its list": lambda d: d.store.replay(to="HEAD", without="origin=web:*"),
+    "an exclusion that is a number": lambda d: d.store.replay(to="HEAD", without=[3]),
+    "one scope to enroll for without its list": lambda d: d.store.enroll("user:bob", bytes(range(32)), scopes="acme"),
+    "one scope to rotate for without its list": lambda d: d.ann.rotate(bytes(range(32)), scopes="acme"),
+    "an interval that ends before it starts": lambda d: d.agent.recall("note", since="2026-02-01", until="2026-01-01"),
+}
+
+
+@pytest.mark.parametrize("call", MISTAKES.values(), ids=MISTAKES)
+def test_i12_a_mistake_is_refused_by_name_and_writes_nothing(doors: Doors, call: Callable[[Doors], object]) -> None:
+    before = doors.store.head
+    with pytest.raises(InvalidInput):
+        call(doors)
+    assert before == doors.store.head
+
+
+@pytest.mark.parametrize("cited", ["zz", "z" * 32, "../../etc", "00" * 16])
+@pytest.mark.parametrize("door", ["agent", "past"])
+def test_evidence_that_names_nothing_is_judged_and_not_raised(doors: Doors, door: str, cited: str) -> None:
+    decision = getattr(doors, door).decide(EMAIL, evidence=[cited], dry_run=True)
+    assert [("0" * 32, "not_found")] == [(item.id, item.verdict) for item in decision.excluded]
+
+
+def test_evidence_that_cannot_be_seen_is_named_as_it_was_typed(doors: Doors) -> None:
+    decision = doors.agent.decide(EMAIL, evidence=["abc"], dry_run=True)
+    assert ["abc".ljust(32, "0")] == [item.id for item in decision.excluded]
+
+
+def test_a_signed_line_may_stand_among_white_space(doors: Doors) -> None:
+    signed = doors.ann.sign_request(doors.agent.decide(EMAIL).request)
+    assert not doors.store.submit(f" {format_signed(signed)}\r\n").repeated
+
+
+NAMED: dict[str, tuple[Callable[[Doors], object], str]] = {
+    "a difference from nowhere": (lambda d: d.agent.diff(None), "`None` is not a usable time"),
+    "a difference backwards": (lambda d: d.agent.diff(3, 1), "argument `since`: `3` is after `1`"),
+    "a difference from the future": (lambda d: d.agent.diff(999), "argument `since`: expected a sequence number"),
+    "a difference to the future": (lambda d: d.agent.diff(1, 999), "argument `until`: expected a sequence number"),
+    "a replay to the future": (lambda d: d.store.replay(to=999), "argument `to`: expected a sequence number"),
+    "what was not signed": (lambda d: d.store.submit("junk"), "argument `signed`: it is not JSON"),
+    "what is no request": (lambda d: d.ann.confirm_request("junk"), "argument `request`: it does not begin"),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), NAMED.values(), ids=NAMED)
+def test_i12_a_refusal_names_the_argument_that_the_caller_wrote(
+    doors: Doors, call: Callable[[Doors], object], message: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        call(doors)
+    assert message in str(caught.value)
+
+
+def test_replaying_to_a_memory_says_what_is_taken(doors: Doors) -> None:
+    kept = doors.agent.list()[0].id
+    with pytest.raises(InvalidInput) as caught:
+        doors.store.replay(to=kept)
+    assert "decision's id" in caught.value.hint
