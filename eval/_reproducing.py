@@ -28,17 +28,19 @@ class Step(NamedTuple):
 
 
 _KEPT: Final = r"^/ok$|lost|half_visible|without_their|undone|verify_failed|differs|could_not"
-_SPEED: Final = ("log-speed", "writers", "recall-speed", "guard-speed", "open-speed")
+_SPEED: Final = ("log-speed", "writers", "recall-speed", "guard-speed", "open-speed", "replay-speed")
 
 STEPS: Final = (
     Step("log-speed", ("log-speed",), 0.2),
     Step("writers", ("writers",), 0.2),
+    Step("replay-speed", ("replay-speed",), 1.5),
     Step("recall-speed", ("recall-speed",), 1),
     Step("guard-speed", ("guard-speed",), 1.5),
     Step("recall-locomo", ("recall", "--sets", "locomo"), 2),
     Step("recall-beam", ("recall", "--sets", "beam"), 4),
     Step("recall-memops", ("recall", "--sets", "memops"), 3),
     Step("recall-unkeyed", ("recall", "--sets", "unkeyed"), 1),
+    Step("recall-scripts", ("recall", "--sets", "scripts"), 0.5),
     Step("safety", ("safety",), 4),
     Step("tamper", ("tamper",), 1.5),
     Step("agmi", ("agmi",), 0.3),
@@ -51,6 +53,7 @@ STEPS: Final = (
     ),
     Step("erasure", ("erasure",), 4),
     Step("model-check", ("model-check", "--steps", "4000"), 2.5, only=r"^/ok$"),
+    Step("rebuild-kill", ("rebuild-kill", "--kills", "10"), 1, only=r"^/ok$"),
     Step("open-speed", ("open-speed", "--n", "100000"), 1, only=r"forget_ms"),
     Step("atlas", ("atlas",), 2.5, only=r"^/ok$|/memories/|/table/"),
     Step(
@@ -68,6 +71,10 @@ CAMPAIGNS: Final = (
     Step("model-check", ("model-check", "--steps", "20000"), 12),
     Step("open-speed", ("open-speed", "--n", "1000000"), 5),
     Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "40", "--model", "none"), 2),
+    Step("recall-longmemeval-user-vectors", ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user"), 90),
+    Step("recall-weights", ("recall-weights",), 10),
+    Step("log-speed", ("log-speed", "--n", "1000000"), 5),
+    Step("replay-speed", ("replay-speed", "--n", "1000000"), 8),
     Step("peers", ("peers",), 20),
 )
 """The long ones, at the size of the committed figures: `python -m eval reproduce --campaigns`."""
