@@ -71,7 +71,9 @@ CAMPAIGNS: Final = (
     Step("model-check", ("model-check", "--steps", "20000"), 12),
     Step("open-speed", ("open-speed", "--n", "1000000"), 5),
     Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "40", "--model", "none"), 2),
-    Step("recall-longmemeval-user-vectors", ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user"), 90),
+    Step(
+        "recall-longmemeval-user-vectors", ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user"), 90
+    ),
     Step("recall-weights", ("recall-weights",), 10),
     Step("log-speed", ("log-speed", "--n", "1000000"), 5),
     Step("replay-speed", ("replay-speed", "--n", "1000000"), 8),

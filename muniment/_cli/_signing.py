@@ -73,9 +73,9 @@ def confirm(
         if agent is None:
             raise click.UsageError("--action needs --agent agent:NAME")
         with settings.open(read_only=True) as store:
-            now = max(wall_clock(), store.head.recorded_at)
+            now = wall_clock()
             statement = Confirm(
-                store=store.id, principal=principal, signed_at=wall_clock(), nonce=new_nonce(),
+                store=store.id, principal=principal, signed_at=now, nonce=new_nonce(),
                 scope=parse_scope(settings.need_scope()), agent=agent, action=given_action(context, action or ""),
                 uses=count, expires_at=now + seconds,
             )  # fmt: skip

@@ -49,6 +49,16 @@ def test_a_confirmation_fails_while_the_clock_stands_before_its_signing(world: W
     assert world.agent.decide(SEND).allowed
 
 
+def test_a_confirmation_lasts_as_long_as_was_said_by_the_clock_that_it_was_signed_by(world: World) -> None:
+    world.agent.remember("The log stands at noon.")
+    world.time -= 5 * 3_600 * 1_000_000  # and the clock is set back to seven
+    world.user.confirm(SEND, agent=AGENT, expires_in="1h")
+
+    assert not world.agent.decide(SEND).allowed  # not until one o'clock, which would be six hours
+    world.user.confirm(SEND, agent=AGENT, expires_in="6h")
+    assert world.agent.decide(SEND).allowed
+
+
 def test_a_clock_set_back_does_not_revive_what_expired(world: World) -> None:
     world.user.confirm(SEND, agent=AGENT, expires_in="1h")
     world.time += 2 * 3600 * 1_000_000
