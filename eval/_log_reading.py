@@ -34,7 +34,7 @@ def fold_rate(path: Path) -> float:
     return best_rate(lambda: _read(path, _fold))
 
 
-def verify_rate(path: Path) -> float:
+def verify_rate(path: Path, rounds: int = _ROUNDS) -> float:
     """Return how many events a second `Store.verify` takes, which uses every core on a long log; by the wall clock."""
     with muniment.open(path, model="none", read_only=True) as store:
 
@@ -45,7 +45,7 @@ def verify_rate(path: Path) -> float:
                 raise AssertionError(report.findings)
             return report.events, time.perf_counter() - started
 
-        return best_rate(verify)
+        return best_rate(verify, rounds)
 
 
 def best_rate(call: Callable[[], tuple[int, float]], rounds: int = _ROUNDS) -> float:

@@ -11,6 +11,7 @@ from typing import Final
 import muniment
 from muniment import Session, Store
 
+from ._log_reading import verify_rate
 from ._log_writing import WORDS, timed
 
 _AT_ONCE: Final = 1_000
@@ -38,6 +39,7 @@ def cost_by_size(base: Path, n: int, *, appends: int, forgets: int) -> dict[str,
             few.append(timed(partial(few_session.remember, f"one more, number {number}")))
             many.append(timed(partial(many_session.remember, f"one more, number {number}")))
         first, rest, beside = _forgets(large, many_session, forgets)
+    verified = verify_rate(base / "large", rounds=2)
     append, forget = statistics.median(beside), statistics.median(rest)
     return {
         "memories": n,
@@ -51,6 +53,7 @@ def cost_by_size(base: Path, n: int, *, appends: int, forgets: int) -> dict[str,
         "append beside it, ms": append * 1e3,
         "ratio of forget": forget / append,
         "ratio of forget, at most": 15,
+        "verify, as it is called, events a second": verified,
     }
 
 

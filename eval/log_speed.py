@@ -116,7 +116,7 @@ def _met(
         "remember_many": door["events a second"] >= door["least"],
         "chain, 100 a frame": reading["chain, 100 a frame"] >= reading["chain, 100 a frame, least"],
         "chain, 1 a frame": reading["chain, 1 a frame"] >= reading["chain, 1 a frame, least"],
-        "verify": reading["verify, as it is called"] >= reading["verify, least"],
+        "verify": large["verify, as it is called, events a second"] >= reading["verify, least"],
         "append by size": large["ratio of appends"] <= large["ratio of appends, at most"],
         "forget": large["ratio of forget"] <= large["ratio of forget, at most"],
     }
