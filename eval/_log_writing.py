@@ -87,16 +87,8 @@ class Layer:
         self.keys.reserve(1 + seq + len(drafts))
         now = max(wall_clock(), self.log.head.recorded_at + 1)
         nonces = os.urandom(12 * len(drafts))
-        self.log.append(
-            [
-                self.sealer.seal(
-                    one, seq=seq + 1 + n, recorded_at=now, scope_slot=0, slot=1 + seq + n,
-                    nonce=nonces[12 * n : 12 * n + 12],
-                )
-                for n, one in enumerate(drafts)
-            ],
-            now,
-        )  # fmt: skip
+        slots = range(1 + seq, 1 + seq + len(drafts))
+        self.log.append(self.sealer.seal_batch(drafts, seq + 1, now, [0] * len(drafts), slots, nonces), now)
 
 
 def batches_at_the_layer(base: Path, batches: int) -> dict[str, float]:

@@ -261,17 +261,8 @@ class Door:
         scope_slots, slots = self._assign_slots(drafts)
         seq = self._log.head.seq
         nonces = os.urandom(NONCE_BYTES * len(drafts))
-        events = [
-            self._sealer.seal(
-                draft,
-                seq=seq + 1 + index,
-                recorded_at=now,
-                scope_slot=scope_slots[draft.envelope.scope],
-                slot=slots[index],
-                nonce=nonces[NONCE_BYTES * index : NONCE_BYTES * (index + 1)],
-            )
-            for index, draft in enumerate(drafts)
-        ]
+        scopes = [scope_slots[draft.envelope.scope] for draft in drafts]
+        events = self._sealer.seal_batch(drafts, seq + 1, now, scopes, slots, nonces)
         batch = _batch(self._log.append(events, now), drafts, self._log.head)
         self._announced = True
         self._show(batch)

@@ -12,6 +12,7 @@ overhead, and the ciphertext's length tells about log log of the true one), so t
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final, Protocol
 
@@ -64,7 +65,7 @@ def commitment(key: bytes) -> bytes:
 
 def padded_size(length: int) -> int:
     """Return the size class of a plaintext: the Padmé bound, at least 64."""
-    return _SIZES[length] if length < len(_SIZES) else _size_class(length)
+    return _SIZES[length] if length < _MANY_SIZES else _size_class(length)
 
 
 def _size_class(length: int) -> int:
@@ -74,7 +75,8 @@ def _size_class(length: int) -> int:
     return (length + mask) & ~mask
 
 
-_SIZES: Final = [_SMALLEST if length <= _SMALLEST else _size_class(length) for length in range(2_048)]
+_MANY_SIZES: Final = 2_048
+_SIZES: Final = [_SMALLEST if length <= _SMALLEST else _size_class(length) for length in range(_MANY_SIZES)]
 
 
 def seal_blob(key: bytes, nonce: bytes, plain: bytes, context: bytes) -> bytes:
@@ -111,33 +113,43 @@ class Sealer:
         self._scopes.clear()
 
     def seal(self, draft: Draft, *, seq: int, recorded_at: int, scope_slot: int, slot: int, nonce: bytes) -> bytes:
-        """Return the event's bytes."""
-        cipher, scope_commitment = self._scopes.get(scope_slot) or self._scope_cipher(scope_slot)
-        envelope = _pad(_encode(draft.envelope))
-        if draft.body is None:
-            body, body_key, slot, body_commitment, body_bytes = b"", b"", NO_SLOT, NO_COMMITMENT, 0
-        else:
-            body, body_key = _pad(_encode(draft.body)), self._keys.slot_key(slot)
-            body_commitment, body_bytes = commitment(body_key), len(body) + TAG_BYTES
-        header = EVENT_HEADER.pack(
-            EVENT_VERSION,
-            draft.envelope.TYPE,
-            0,
-            seq,
-            recorded_at,
-            draft.id,
-            scope_slot,
-            slot,
-            nonce,
-            scope_commitment,
-            body_commitment,
-            len(envelope) + TAG_BYTES,
-            body_bytes,
-        )
-        sealed = cipher.encrypt(nonce, envelope, self._envelope_context + header)
-        if not body_bytes:
-            return header + sealed
-        return header + sealed + AESGCM(body_key).encrypt(nonce, body, self._body_context + header)
+        """Return one event's bytes."""
+        return self.seal_batch([draft], seq, recorded_at, [scope_slot], [slot], nonce)[0]
+
+    def seal_batch(
+        self,
+        drafts: Sequence[Draft],
+        first_seq: int,
+        recorded_at: int,
+        scope_slots: Sequence[int],
+        slots: Sequence[int],
+        nonces: bytes,
+    ) -> list[bytes]:
+        """Return the bytes of consecutive events, with one nonce after the other in `nonces`."""
+        slot_key, kept, pack = self._keys.slot_key, self._scopes, EVENT_HEADER.pack
+        envelope_context, body_context = self._envelope_context, self._body_context
+        events: list[bytes] = []
+        at = 0
+        for seq, (draft, scope_slot, slot) in enumerate(zip(drafts, scope_slots, slots, strict=True), first_seq):
+            cipher, scope_commitment = kept.get(scope_slot) or self._scope_cipher(scope_slot)
+            content, sealed_as = draft.body, draft.envelope
+            envelope = _pad(_encode(sealed_as))
+            nonce = nonces[at : at + NONCE_BYTES]
+            at += NONCE_BYTES
+            if content is None:
+                body, body_key, slot, body_commitment, body_bytes = b"", b"", NO_SLOT, NO_COMMITMENT, 0  # noqa: PLW2901
+            else:
+                body, body_key = _pad(_encode(content)), slot_key(slot)
+                body_commitment, body_bytes = sha256(_COMMIT + body_key).digest()[:16], len(body) + TAG_BYTES
+            header = pack(
+                EVENT_VERSION, sealed_as.TYPE, 0, seq, recorded_at, draft.id, scope_slot, slot, nonce,
+                scope_commitment, body_commitment, len(envelope) + TAG_BYTES, body_bytes,
+            )  # fmt: skip
+            event = header + cipher.encrypt(nonce, envelope, envelope_context + header)
+            if body_bytes:
+                event += AESGCM(body_key).encrypt(nonce, body, body_context + header)
+            events.append(event)
+        return events
 
     def open_envelope(self, header: EventHeader, event: bytes) -> Envelope | None:
         """
@@ -200,7 +212,10 @@ class Sealer:
 
 def _pad(plain: bytes) -> bytes:
     length = len(plain)
-    return (_pack_length(length) + plain).ljust(padded_size(_LENGTH_BYTES + length), b"\0")
+    padded = _LENGTH_BYTES + length
+    # `padded_size`, without the call: this runs twice for each event.
+    size = _SIZES[padded] if padded < _MANY_SIZES else _size_class(padded)
+    return (_pack_length(length) + plain).ljust(size, b"\0")
 
 
 def _unpad(padded: bytes) -> bytes:
