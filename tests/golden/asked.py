@@ -9,6 +9,7 @@ from typing import Final
 
 import muniment
 from muniment import Store
+from muniment._answers import jsonable
 from muniment.projections import PROJECTION_VERSIONS
 from tests.worlds import SCOPE, START
 
@@ -57,7 +58,7 @@ def digests_of(store: Store) -> dict[str, object]:
 def format_answers(stated: dict[str, object]) -> str:
     """Return answers as JSON, one a line; instants and the like as their text."""
     lines = [
-        f"{json.dumps(name)}: {json.dumps(part, default=str, ensure_ascii=False)}" for name, part in stated.items()
+        f"{json.dumps(name)}: {json.dumps(jsonable(part), ensure_ascii=False)}" for name, part in stated.items()
     ]
     return "{" + ",\n".join(lines) + "}\n"
 
