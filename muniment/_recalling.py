@@ -118,6 +118,8 @@ def _why_no_vectors(dense: Dense, scopes: Sequence[str]) -> str:
         return f"words only: {dense.problem}"
     if dense.loading:
         return "words only: the model is being loaded"
+    if dense.opening:
+        return "words only: the vectors are being opened"
     missing = dense.missing_count(scopes)
     return f"words only: {missing} memories have no vector yet; `muniment rebuild-projections` makes them"
 

@@ -21,7 +21,10 @@ from ._vectors import VectorIndex
 
 EMBED_WHILE_ASKED: Final = 256
 """How many missing vectors a question waits for, about a second's worth; with more missing, words answer alone."""
+OPEN_WHILE_ASKED: Final = 131_072
+"""How many kept vectors a question waits for, about a second's worth; with more, words answer alone meanwhile."""
 _AT_ONCE: Final = 256
+_OPENED_AT_ONCE: Final = 4_096
 Progress = Callable[[int, int], None]
 
 
@@ -66,6 +69,9 @@ class Dense:
         self._beside = False
         self._embeds_beside, self._stopping = beside, threading.Event()
         self._worker: threading.Thread | None = None
+        self._opener: threading.Thread | None = None
+        self._opened: set[str] = set()
+        """Scopes whose kept vectors were opened beside: what they lack now, they never had."""
         self.problem: MunimentError | None = None
 
     def query_vector(self, query: str, scopes: Sequence[str]) -> NDArray[np.float32] | None:
@@ -88,6 +94,8 @@ class Dense:
         embedder = self._loaded()
         if embedder is None:
             return None
+        if self.opening or self._open_beside(scopes):
+            return None
         with self._mutex:
             missing = self._missing(scopes)
         if len(missing) > EMBED_WHILE_ASKED:
@@ -100,6 +108,45 @@ class Dense:
     def loading(self) -> bool:
         """Tell whether the model is being loaded beside, so that words answer alone instead of waiting for it."""
         return self._beside and self._embedder is None and self.problem is None
+
+    @property
+    def opening(self) -> bool:
+        """Tell whether kept vectors are being opened beside: of so many that words answer alone meanwhile."""
+        return self._opener is not None and self._opener.is_alive()
+
+    def _open_beside(self, scopes: Sequence[str]) -> bool:
+        with self._mutex:
+            if self._kept is None:
+                return False
+            fresh = [scope for scope in scopes if scope not in self._opened]
+            if sum(len(self._unopened(scope)[1]) for scope in fresh) <= OPEN_WHILE_ASKED:
+                return False
+            self._opened.update(fresh)
+            self._opener = threading.Thread(
+                target=self._open_kept, args=(fresh,), name="muniment-kept-vectors", daemon=True
+            )
+            self._opener.start()
+            return True
+
+    def _unopened(self, scope: str) -> tuple[Partition | None, NDArray[np.int64]]:
+        partition = self._recall.partition(scope)
+        if partition is None or self._embedder is None:
+            return None, np.zeros(0, np.int64)
+        if partition.vectors is None:
+            partition.vectors = VectorIndex(self._embedder.dim)
+        return partition, partition.vectors.missing(len(partition.rows))
+
+    def _open_kept(self, scopes: Sequence[str]) -> None:
+        for scope in scopes:
+            with self._mutex:
+                partition, rows = self._unopened(scope)
+            for start in range(0, len(rows), _OPENED_AT_ONCE):
+                # In pieces: an append, and a question that words answer, wait for one at most.
+                with self._mutex:
+                    vectors = None if partition is None else partition.vectors
+                    if partition is None or vectors is None or self._stopping.is_set():
+                        return
+                    self._take_kept(partition, vectors, rows[start : start + _OPENED_AT_ONCE])
 
     def load_beside(self) -> threading.Thread:
         """Load the model in a thread of its own, and return it; until it ends no question waits for the model."""
@@ -128,9 +175,9 @@ class Dense:
     def stop(self) -> None:
         """End what goes on beside, and wait for it; the caller does not hold the mutex."""
         self._stopping.set()
-        worker = self._worker
-        if worker is not None and worker is not threading.current_thread():
-            worker.join()
+        for worker in (self._worker, self._opener):
+            if worker is not None and worker is not threading.current_thread():
+                worker.join()
 
     def follow(self, recall: Recall) -> None:
         """Make vectors for other partitions from now on. The caller holds the mutex."""
@@ -144,6 +191,7 @@ class Dense:
         kept = None if self._file is None else self._file.load()
         with self._mutex:
             self._kept = kept
+            self._opened.clear()
             for scope in self._recall.scopes():
                 partition = self._recall.partition(scope)
                 if partition is not None:
@@ -235,12 +283,17 @@ class Dense:
         rows = vectors.missing(len(partition.rows))
         if not self._kept or not len(rows):
             return rows
+        vectors.make_room(len(partition.rows))
+        self._take_kept(partition, vectors, rows)
+        return vectors.missing(len(partition.rows))
+
+    def _take_kept(self, partition: Partition, vectors: VectorIndex, rows: NDArray[np.int64]) -> None:
+        if self._kept is None:
+            return
         if partition.erased:
             rows = rows[~np.isin(rows, sorted(partition.erased))]
-        vectors.make_room(len(partition.rows))
         for found, kept in self._kept.take(partition.rows.slots_of(rows)):
             vectors.put(rows[found], kept)
-        return vectors.missing(len(partition.rows))
 
     def _embed(self, embedder: Embedder, missing: list[_Missing], progress: Progress | None) -> None:
         for start in range(0, len(missing), _AT_ONCE):

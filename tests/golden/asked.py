@@ -57,9 +57,7 @@ def digests_of(store: Store) -> dict[str, object]:
 
 def format_answers(stated: dict[str, object]) -> str:
     """Return answers as JSON, one a line; instants and the like as their text."""
-    lines = [
-        f"{json.dumps(name)}: {json.dumps(jsonable(part), ensure_ascii=False)}" for name, part in stated.items()
-    ]
+    lines = [f"{json.dumps(name)}: {json.dumps(jsonable(part), ensure_ascii=False)}" for name, part in stated.items()]
     return "{" + ",\n".join(lines) + "}\n"
 
 

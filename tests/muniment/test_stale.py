@@ -162,3 +162,25 @@ def test_only_what_depends_on_what_changed_is_made_again(
         assert 0 < store._engine._saved_at
         assert store._engine.snapshots.chunks()
         assert store.rebuild(check=True).ok
+
+
+def test_more_kept_vectors_than_a_question_waits_for_are_opened_beside(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(path, Letters()) as store:
+        expected = scores(store)
+    monkeypatch.setattr(_dense, "OPEN_WHILE_ASKED", 8)
+    monkeypatch.setattr(_dense, "_OPENED_AT_ONCE", 7)
+    for read_only in (False, True):
+        with opened(path, Letters(), read_only=read_only) as store:
+            session, dense = store.session(scope=SCOPE, actor=AGENT), store._engine.dense
+            with store._engine.mutex:  # nothing can be opened yet
+                found = session.recall("the harbour of note 7")
+                assert ("words only: the vectors are being opened",) == found.notes
+                assert "note 7 harbour" == found[0].content
+            assert dense._opener is not None
+            dense._opener.join()
+
+            assert expected == scores(store)
+            assert not session.recall("the harbour of note 7").notes
+            assert (set[object](), None) == (set(dense._unsaved), dense._worker), "none was made again"
