@@ -34,7 +34,7 @@ STEPS: Final = (
     Step("log-speed", ("log-speed",), 0.2),
     Step("writers", ("writers",), 0.2),
     Step("replay-speed", ("replay-speed",), 1.5),
-    Step("recall-speed", ("recall-speed",), 1),
+    Step("recall-speed", ("recall-speed", "--sizes", "10000"), 1.5),
     Step("guard-speed", ("guard-speed",), 1.5),
     Step("recall-locomo", ("recall", "--sets", "locomo"), 2),
     Step("recall-beam", ("recall", "--sets", "beam"), 4),
@@ -77,6 +77,7 @@ CAMPAIGNS: Final = (
     Step("recall-weights", ("recall-weights",), 10),
     Step("log-speed", ("log-speed", "--n", "1000000"), 5),
     Step("replay-speed", ("replay-speed", "--n", "1000000"), 8),
+    Step("recall-speed", ("recall-speed", "--sizes", "10000,100000,1000000"), 9),
     Step("peers", ("peers",), 20),
 )
 """The long ones, at the size of the committed figures: `python -m eval reproduce --campaigns`."""

@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -22,11 +24,12 @@ from numpy.typing import NDArray
 
 import muniment
 from muniment import Store
-from muniment.projections import Embedder
+from muniment.projections import Embedder, packaged_embedder
 from muniment.projections._vector_file import rounded
 from muniment.projections._vectors import VectorIndex
 
 from ._harness import Result, need, time_each
+from ._recall_beside import after_writes, beside_hnswlib, ingest
 
 _SCOPE = "eval/speed"
 _SEED = 7
@@ -36,6 +39,8 @@ _NOISE = 0.15
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the sizes, and where LoCoMo's store is kept."""
     parser.add_argument("--sizes", default="10000,100000", help="numbers of memories, with commas")
+    parser.add_argument("--graph-to", type=int, default=100_000, help="the largest size at which hnswlib is built too")
+    parser.add_argument("--ingest", type=int, default=2_000, help="texts to remember and embed; 0 for none")
     parser.add_argument("--cache", type=Path, default=None, help="where `eval recall` keeps its stores")
 
 
@@ -45,7 +50,14 @@ class _Remembered:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder, self._kept = embedder, dict[str, NDArray[np.float32]]()
         self.model_id, self.dim = embedder.model_id, embedder.dim
-        self.embed, self.embed_windows = embedder.embed, embedder.embed_windows
+        self.embed_windows = embedder.embed_windows
+        self._chance = np.random.default_rng(_SEED)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return vectors of any direction: what a text written between two recalls means plays no part."""
+        found = self._chance.standard_normal((len(texts), self.dim)).astype(np.float32)
+        unit: NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
+        return unit
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector, made once."""
@@ -60,12 +72,23 @@ def run(args: argparse.Namespace) -> Result:
     samples = cast("list[dict[str, Any]]", json.loads(path.read_text(encoding="utf-8")))
     questions = [str(one["question"]) for sample in samples for one in sample["qa"]][::6]
     rows: list[Result] = []
+    ingested: Result = {}
     with tempfile.TemporaryDirectory() as folder:
         turns, vectors = _real_turns(path, args.cache or Path(folder))
         for size in map(int, args.sizes.split(",")):
-            with muniment.open(Path(folder) / f"store-{size}", create=True) as store:
-                rows.append(_time(store, turns, vectors, questions, size))
-    return {"load_average": round(os.getloadavg()[0], 2), "questions": len(questions), "k": 8, "rows": rows}
+            path = Path(folder) / f"store-{size}"
+            with muniment.open(path, create=True) as store:
+                rows.append(_time(path, store, turns, vectors, questions, size, hnswlib=size <= args.graph_to))
+        texts = list(dict.fromkeys(turn.content or "" for turn in turns))[: args.ingest]
+        if texts:
+            ingested = ingest(Path(folder), texts, packaged_embedder())
+    return {
+        "load_average": round(os.getloadavg()[0], 2),
+        "questions": len(questions),
+        "k": 8,
+        "rows": rows,
+        "ingest": ingested,
+    }
 
 
 def _real_turns(path: Path, cache: Path) -> tuple[list[muniment.Record], NDArray[np.float32]]:
@@ -86,7 +109,14 @@ def _real_turns(path: Path, cache: Path) -> tuple[list[muniment.Record], NDArray
 
 
 def _time(
-    store: Store, turns: list[muniment.Record], vectors: NDArray[np.float32], questions: list[str], size: int
+    path: Path,
+    store: Store,
+    turns: list[muniment.Record],
+    vectors: NDArray[np.float32],
+    questions: list[str],
+    size: int,
+    *,
+    hnswlib: bool,
 ) -> Result:
     session = store.session(scope=_SCOPE, actor="user")
     for start in range(0, size, 5_000):
@@ -127,6 +157,9 @@ def _time(
         "dense_cpu_p50_us": round(dense.p50),
         "dense_recall@10": _agreement(index, vectors_of, size),
         "embedding_p50_us": round(embedding.p50),
+        "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "hnswlib": beside_hnswlib(index, vectors_of, size, 100) if hnswlib else "left out",
+        "after writes": after_writes(path, session, questions[:100]),
     }
 
 
