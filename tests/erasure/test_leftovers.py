@@ -219,7 +219,9 @@ def test_the_words_of_a_review_a_retirement_and_a_quarantine_go_with_the_memory(
             elif verb == "retire":
                 agent.retire(receipt.id, reason=reason)
             else:
-                getattr(store.operator(), verb)([receipt.id], reason=reason)
+                store.operator().quarantine([receipt.id], reason=reason)
+                if verb == "release":
+                    store.operator().release([receipt.id], reason=reason)
             user.forget(receipt.id, reason="asked")
     assert [] == readable(path, RARE)
 
