@@ -28,12 +28,12 @@ class Step(NamedTuple):
 
 
 _KEPT: Final = r"^/ok$|lost|half_visible|without_their|undone|verify_failed|differs|could_not"
-_SPEED: Final = ("log-speed", "writers", "recall-speed", "guard-speed", "open-speed", "replay-speed")
+_SPEED: Final = ("log-speed", "writers", "recall-speed", "guard-speed", "open-speed", "replay-speed-100k")
 
 STEPS: Final = (
     Step("log-speed", ("log-speed",), 0.2),
     Step("writers", ("writers",), 0.2),
-    Step("replay-speed", ("replay-speed",), 1.5),
+    Step("replay-speed-100k", ("replay-speed",), 1.5),
     Step("recall-speed", ("recall-speed", "--sizes", "10000"), 1.5),
     Step("guard-speed", ("guard-speed",), 1.5),
     Step("recall-locomo", ("recall", "--sets", "locomo"), 2),
@@ -76,7 +76,7 @@ CAMPAIGNS: Final = (
     ),
     Step("recall-weights", ("recall-weights",), 10),
     Step("log-speed", ("log-speed", "--n", "1000000"), 5),
-    Step("replay-speed", ("replay-speed", "--n", "1000000"), 8),
+    Step("replay-speed", ("replay-speed", "--n", "1000000"), 10),
     Step("recall-speed", ("recall-speed", "--sizes", "10000,100000,1000000"), 9),
     Step("peers", ("peers",), 20),
 )
