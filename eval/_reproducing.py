@@ -52,7 +52,7 @@ STEPS: Final = (
         only=r"^/ok$|lost|half_visible|without_their|undone|failed|differs|not_open",
     ),
     Step("erasure", ("erasure",), 4),
-    Step("model-check", ("model-check", "--steps", "4000"), 2.5, only=r"^/ok$"),
+    Step("model-check", ("model-check", "--steps", "4000"), 1, only=r"^/ok$"),
     Step("rebuild-kill", ("rebuild-kill", "--kills", "10"), 1, only=r"^/ok$"),
     Step("open-speed", ("open-speed", "--n", "100000"), 1, only=r"forget_ms"),
     Step("atlas", ("atlas",), 2.5, only=r"^/ok$|/memories/|/table/"),
@@ -67,8 +67,8 @@ STEPS: Final = (
 
 CAMPAIGNS: Final = (
     Step("crash", ("crash", "--faults", "1600", "--seed", "20261129"), 5),
-    Step("rebuild-kill", ("rebuild-kill", "--kills", "200"), 12),
-    Step("model-check", ("model-check", "--steps", "20000"), 12),
+    Step("rebuild-kill", ("rebuild-kill", "--kills", "200"), 3),
+    Step("model-check", ("model-check", "--steps", "20000"), 3),
     Step("open-speed", ("open-speed", "--n", "1000000"), 5),
     Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "40", "--model", "none"), 2),
     Step(
