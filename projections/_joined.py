@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._postings import Numbers
-from ._words import PackedWords, WordIndex, WordStats, scores_of
+from ._words import PackedWords, WordStats, scores_of
 
 MOST_KEPT: Final = 1 << 22
 """Entries of lists that are kept before all are dropped: about 24 MB."""
@@ -26,8 +26,8 @@ class JoinedWords:
     Asking every piece for a term takes a search in each; a store of a million memories has hundreds.
     """
 
-    def __init__(self, parts: Sequence[WordIndex | PackedWords]) -> None:
-        self._parts = parts
+    def __init__(self, parts: Sequence[PackedWords]) -> None:
+        self.parts = parts
         self._firsts = [0, *accumulate(part.rows for part in parts)]
         self.rows = self._firsts[-1]
         self._all_lengths: NDArray[np.int32] | None = None
@@ -78,7 +78,7 @@ class JoinedWords:
         rows: list[NDArray[np.int32]] = []
         counts: list[Numbers] = []
         if self._vocabulary is None:
-            self._vocabulary = _Vocabulary(self._parts)
+            self._vocabulary = _Vocabulary(self.parts)
         for number, here, often in self._vocabulary.lists_of(term):
             rows.append(here.astype(np.int32) + np.int32(self._firsts[number]))
             counts.append(often)
@@ -89,52 +89,40 @@ class JoinedWords:
     @property
     def _lengths(self) -> NDArray[np.int32]:
         if self._all_lengths is None:
-            self._all_lengths = np.concatenate([part.lengths(np.arange(part.rows)) for part in self._parts])
+            self._all_lengths = np.concatenate([part.lengths(np.arange(part.rows)) for part in self.parts])
         return self._all_lengths
 
     def _counted(self, upto: int) -> WordStats:
         total = WordStats(0, 0, ())
-        for part, first in zip(self._parts, self._firsts, strict=False):
+        for part, first in zip(self.parts, self._firsts, strict=False):
             if first >= upto:
                 break
-            total = total.plus(part.statistics((), upto - first))
+            total = total.plus(part.totals(upto - first))
         return total
 
 
 class _Vocabulary:
     """The terms of all pieces, searched in all of them at once; they are kept apart by their first eight bytes."""
 
-    def __init__(self, parts: Sequence[WordIndex | PackedWords]) -> None:
-        self._packed = [(number, part) for number, part in enumerate(parts) if isinstance(part, PackedWords)]
-        self._others = [(number, part) for number, part in enumerate(parts) if isinstance(part, WordIndex)]
-        prefixes = [part.prefixes() for _, part in self._packed]
+    def __init__(self, parts: Sequence[PackedWords]) -> None:
+        self._parts = parts
+        prefixes = [part.prefixes() for part in parts]
         self._prefixes = np.concatenate([*prefixes, np.zeros(1, np.uint64)])
-        ends = np.cumsum([len(each) for each in prefixes], dtype=np.int64)
-        self._bounds = np.append(0, ends)
+        self._bounds = np.append(0, np.cumsum([len(each) for each in prefixes], dtype=np.int64))
 
-    def lists_of(self, term: str) -> Iterator[tuple[int, NDArray[np.int32] | Numbers, NDArray[np.int32] | Numbers]]:
-        """Yield (number of the piece, rows, counts) of each piece that has the term."""
+    def lists_of(self, term: str) -> Iterator[tuple[int, Numbers, Numbers]]:
+        """Yield (number of the piece, rows, counts) of each piece that has the term, in order."""
         sought = term.encode()
         wanted = np.uint64(int.from_bytes(sought[:8].ljust(8, b"\0"), "big"))
-        low, high = self._bounds[:-1].copy(), self._bounds[1:].copy()
         ends = self._bounds[1:]
+        low, high = self._bounds[:-1], ends
         while (open_ := low < high).any():
             middle = (low + high) >> 1
             before = self._prefixes[middle] < wanted
             low = np.where(open_ & before, middle + 1, low)
             high = np.where(open_ & ~before, middle, high)
-        there = np.flatnonzero((low < ends) & (self._prefixes[low] == wanted))
-        found = list(self._others_of(term))
-        for number in there.tolist():
-            place, part = self._packed[number]
-            rows, counts = part.postings_from(int(low[number] - self._bounds[number]), sought)
-            if len(rows):
-                found.append((place, rows, counts))
-        yield from sorted(found, key=lambda each: each[0])
-
-    def _others_of(self, term: str) -> Iterator[tuple[int, NDArray[np.int32] | Numbers, NDArray[np.int32] | Numbers]]:
-        for number, part in self._others:
-            rows, counts = part.postings(term, part.rows)
+        for number in np.flatnonzero((low < ends) & (self._prefixes[low] == wanted)).tolist():
+            rows, counts = self._parts[number].postings_from(int(low[number] - self._bounds[number]), sought)
             if len(rows):
                 yield number, rows, counts
 

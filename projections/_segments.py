@@ -88,12 +88,11 @@ class Segment:
             self.words = WordIndex.load(self.words.dump)
         return self.words
 
-    def pack(self) -> bool:
-        """Bring the words into the form that is small, and tell whether they were not."""
-        if isinstance(self.words, PackedWords):
-            return False
-        self.words = PackedWords(self.words.dump())
-        return True
+    def packed(self) -> PackedWords:
+        """Return the words in the form that is small."""
+        if isinstance(self.words, WordIndex):
+            self.words = PackedWords(self.words.dump())
+        return self.words
 
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here."""
@@ -118,7 +117,6 @@ class ScopeWords:
         self._bounded = 0
         self._threads = Threads()
         self._closed: JoinedWords | None = None
-        self._closed_chunks = 0
         self.erased: set[int] = set()
 
     def chunks(self) -> Mapping[int, tuple[int, int]]:
@@ -142,7 +140,8 @@ class ScopeWords:
                     if chunk != newest or segment.is_packed:
                         self._closed = None
                     self._extend(segment, end)
-                if chunk != newest and segment.pack():
+                if chunk != newest and not segment.is_packed:
+                    segment.packed()
                     self._closed = None
 
     def erase(self, row: int) -> None:
@@ -260,19 +259,18 @@ class ScopeWords:
         for chunk in sorted(self._segments):
             yield from self._segments[chunk].facets.values()
 
-    def _below(self, upto: int) -> Iterator[tuple[JoinedWords | WordIndex | PackedWords, int]]:
+    def _below(self, upto: int) -> Iterator[tuple[JoinedWords | WordIndex, int]]:
         """Yield what holds the words of the rows below `upto`, and its first row: the closed segments as one."""
         if not self._chunks:
             return
         newest = self._segments[self._chunks[-1]]
         # One that was just loaded is as it was saved until something is added to it.
         closed = len(self._chunks) - (0 if newest.is_packed else 1)
-        if self._closed is None or self._closed_chunks != closed:
-            self._closed = JoinedWords([self._segments[chunk].words for chunk in self._chunks[:closed]])
-            self._closed_chunks = closed
+        if self._closed is None or len(self._closed.parts) != closed:
+            self._closed = JoinedWords([self._segments[chunk].packed() for chunk in self._chunks[:closed]])
         if closed and upto > 0:
             yield self._closed, 0
-        if not newest.is_packed and newest.first < upto:
+        if isinstance(newest.words, WordIndex) and newest.first < upto:
             yield newest.words, newest.first
 
     def _bound(self) -> None:

@@ -217,9 +217,9 @@ class WordIndex:
 
 class PackedWords:
     """
-    A word index that is only read: a dump, searched where it lies. It answers as the index that was dumped does.
+    A word index that is only read: a dump, searched where it lies, so that little is made when it is loaded.
 
-    Terms are found by bisection, so that nothing is made when it is loaded.
+    `JoinedWords` asks it, alone or with others, and answers as the index that was dumped does.
     """
 
     def __init__(self, dump: bytes) -> None:
@@ -241,24 +241,11 @@ class PackedWords:
         at = int(np.searchsorted(self._erased, row))
         return at < len(self._erased) and bool(self._erased[at] == row)
 
-    def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
-        """Return the statistics of the live rows below `upto`."""
+    def totals(self, upto: int) -> WordStats:
+        """Return how many live rows there are below `upto`, and how long they are."""
         upto = min(upto, self.rows)
         length = self._total if upto == self.rows else int(self._lengths[:upto].sum(dtype=np.int64))
-        live = upto - int(np.searchsorted(self._erased, upto))
-        return WordStats(live, length, tuple(len(self.postings(term, upto)[0]) for term in terms))
-
-    def scores(
-        self, terms: Sequence[str], stats: WordStats, upto: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the rows below `upto` that hold any of the terms, ascending, and their BM25 scores."""
-        upto = min(upto, self.rows)
-        postings = {term: found for term in terms if len((found := self.postings(term, upto))[0])}
-        return scores_of(postings, terms, stats, self._lengths[:upto])
-
-    def holders(self, term: str, upto: int) -> NDArray[np.int32]:
-        """Return the rows below `upto` that hold a term or a mark, ascending."""
-        return self.postings(term, upto)[0].astype(np.int32)
+        return WordStats(upto - int(np.searchsorted(self._erased, upto)), length, ())
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return how many tokens each row has."""
@@ -267,11 +254,6 @@ class PackedWords:
     def digest(self) -> bytes:
         """Return what `WordIndex.digest` returns of the same index."""
         return _parse(self.dump).digest()
-
-    def postings(self, term: str, upto: int) -> tuple[Numbers, Numbers]:
-        """Return the rows below `upto` that hold a term, ascending, and how often each does."""
-        at = self._find(term.encode())
-        return (self._rows[:0], self._counts[:0]) if at is None else self._list(at, upto)
 
     def prefixes(self) -> NDArray[np.uint64]:
         """Return the first eight bytes of every term, zeros behind shorter ones, as numbers; they ascend."""
@@ -287,7 +269,9 @@ class PackedWords:
         while at < len(self._term_ends):
             here = self._term(at)
             if here == term:
-                return self._list(at, self.rows)
+                start, end = int(self._ends[at - 1]) if at else 0, int(self._ends[at])
+                return self._rows[start:end], self._counts[start:end]
+            # UTF-8 sorts as code points do, which is how the terms were sorted.
             if here > term:
                 break
             at += 1
@@ -296,27 +280,6 @@ class PackedWords:
     def _term(self, at: int) -> bytes:
         start = int(self._term_ends[at - 1]) + 1 if at else 0
         return self._terms[start : int(self._term_ends[at])]
-
-    def _list(self, at: int, upto: int) -> tuple[Numbers, Numbers]:
-        start, end = int(self._ends[at - 1]) if at else 0, int(self._ends[at])
-        rows = self._rows[start:end]
-        if len(rows) and rows[-1] >= upto:
-            rows = rows[: np.searchsorted(rows, upto)]
-        return rows, self._counts[start : start + len(rows)]
-
-    def _find(self, term: bytes) -> int | None:
-        # UTF-8 sorts as code points do, which is how the terms were sorted.
-        low, high = 0, len(self._term_ends)
-        while low < high:
-            middle = (low + high) // 2
-            here = self._term(middle)
-            if here == term:
-                return middle
-            if here < term:
-                low = middle + 1
-            else:
-                high = middle
-        return None
 
 
 def scores_of(

@@ -17,12 +17,12 @@ _ROWS = st.lists(st.lists(_WORDS, max_size=6).map(" ".join), max_size=5)
 
 
 @given(
-    pieces=st.lists(st.tuples(_ROWS, st.booleans(), st.integers(0, 7)), min_size=1, max_size=5),
+    pieces=st.lists(st.tuples(_ROWS, st.integers(0, 7)), min_size=1, max_size=5),
     upto=st.integers(0, 30),
 )
-def test_pieces_answer_as_one(pieces: list[tuple[list[str], bool, int]], upto: int) -> None:
-    whole, parts = WordIndex(), list[WordIndex | PackedWords]()
-    for rows, packed, erased in pieces:
+def test_pieces_answer_as_one(pieces: list[tuple[list[str], int]], upto: int) -> None:
+    whole, parts = WordIndex(), list[PackedWords]()
+    for rows, erased in pieces:
         marks = [["\u0001mark"] if "z" in row else [] for row in rows]
         part = WordIndex()
         part.add_many(rows, marks)
@@ -30,9 +30,9 @@ def test_pieces_answer_as_one(pieces: list[tuple[list[str], bool, int]], upto: i
         if erased < len(rows):
             whole.erase(whole.rows - len(rows) + erased)
             part.erase(erased)
-        parts.append(PackedWords(part.dump()) if packed else part)
+        parts.append(PackedWords(part.dump()))
     joined = JoinedWords(parts)
-    terms = sorted({term for rows, _, _ in pieces for row in rows for term in row.split()} | {"nowhere", "inter"})
+    terms = sorted({term for rows, _ in pieces for row in rows for term in row.split()} | {"nowhere", "inter"})
 
     for _ in range(2):  # the second time from what was kept
         stats = whole.statistics(terms, upto)
