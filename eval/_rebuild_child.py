@@ -11,12 +11,9 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from muniment import Store
 from muniment._engine import Engine, Options
@@ -25,34 +22,11 @@ from muniment.events import find_store
 from muniment.projections import _bundle, _recall, _segments
 from muniment.replay import _rebuild
 from muniment.replay._rebuild import PROJECTIONS
+from tests.erasure.stores import Letters
 
 SCOPE = "acme/apollo"
 WAYS = ("all", *PROJECTIONS, "re-embed")
 _OPERATIONS = {"os.rename", "os.remove", "os.truncate"}
-
-
-class Letters:
-    """An embedder that counts letters, and is quick enough to be killed two hundred times."""
-
-    model_id = "letters"
-    dim = 26
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit vector a text."""
-        counts = [[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts]
-        vectors: NDArray[np.float32] = np.asarray(counts, dtype=np.float32)
-        lengths = np.maximum(np.sqrt((vectors * vectors).sum(axis=1, keepdims=True)), 1)
-        unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
-        return unit
-
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a question."""
-        vector: NDArray[np.float32] = self.embed([text])[0]
-        return vector
-
-    def embed_windows(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of the one window."""
-        return self.embed([text])
 
 
 @contextmanager
