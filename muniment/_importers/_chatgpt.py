@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from ._cursor import JsonCursor
 from ._instants import BadInstant, instant_of
-from ._sources import each_record, sources_of
+from ._sources import ExportedLists
 from ._tree import last_leaf, path_to
 from ._turns import Found, Role, Skipped, Turn, as_list, as_object, fault_in_text, plain, unfit
 
@@ -24,7 +23,7 @@ _REASONING: Final = frozenset({"thoughts", "reasoning_recap"})
 _CONTEXT: Final = frozenset({"user_editable_context", "model_editable_context"})
 
 
-class ChatGptTranscript:
+class ChatGptTranscript(ExportedLists):
     """
     The messages of each conversation along its current path; those of other branches are reported, or taken too.
 
@@ -32,22 +31,10 @@ class ChatGptTranscript:
     """
 
     name = "chatgpt"
+    members = MEMBERS
+    noun = "conversation"
 
-    def __init__(self, path: Path, *, branches: bool = False) -> None:
-        self._sources, self._branches = sources_of(path, MEMBERS), branches
-        self.total_bytes = sum(source.size for source in self._sources)
-        self.bytes_read = 0
-
-    def turns(self) -> Iterator[Found]:
-        """Yield the messages, conversation after conversation."""
-        self.bytes_read = 0
-        for source in self._sources:
-            yield from each_record(source, self._count, self._conversation, "conversation")
-
-    def _count(self, size: int) -> None:
-        self.bytes_read += size
-
-    def _conversation(self, cursor: JsonCursor, where: str) -> Iterator[Found]:
+    def _record(self, cursor: JsonCursor, where: str) -> Iterator[Found]:
         if cursor.peek() != "{":
             cursor.skip()
             yield Skipped(where=where, why="it is not a JSON object")

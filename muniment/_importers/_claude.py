@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from ._blocks import blocks_of
 from ._cursor import JsonCursor
 from ._instants import BadInstant, instant_of
-from ._sources import each_record, sources_of
+from ._sources import ExportedLists
 from ._tree import path_to
 from ._turns import Found, Note, Role, Skipped, Turn, as_list, as_object, plain, unfit
 
@@ -23,7 +22,7 @@ MAX_HELD: Final = 64 * 1024 * 1024
 _ROLES: Final[dict[str, Role]] = {"human": "user", "assistant": "assistant"}
 
 
-class ClaudeTranscript:
+class ClaudeTranscript(ExportedLists):
     """
     The messages of each conversation along its current path, then what projects and memories say.
 
@@ -31,20 +30,7 @@ class ClaudeTranscript:
     """
 
     name = "claude"
-
-    def __init__(self, path: Path, *, branches: bool = False) -> None:
-        self._sources, self._branches = sources_of(path, MEMBERS), branches
-        self.total_bytes = sum(source.size for source in self._sources)
-        self.bytes_read = 0
-
-    def turns(self) -> Iterator[Found]:
-        """Yield the messages, conversation after conversation."""
-        self.bytes_read = 0
-        for source in self._sources:
-            yield from each_record(source, self._count, self._record, "record")
-
-    def _count(self, size: int) -> None:
-        self.bytes_read += size
+    members = MEMBERS
 
     def _record(self, cursor: JsonCursor, where: str) -> Iterator[Found]:
         if cursor.peek() != "{":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, ClassVar, NamedTuple, cast
 
 from muniment.events._errors import BadArgument
 
@@ -90,3 +91,30 @@ def stopped(source: Source, error: Malformed) -> Skipped:
     """Return where a file could not be read any further, and why."""
     where = f"{source.label}character {error.position}"
     return Skipped(where=where, why=f"reading stopped here: {error.why}")
+
+
+class ExportedLists(ABC):
+    """An export of JSON lists, in a file or in the members of an archive; its records are read one after another."""
+
+    members: ClassVar[re.Pattern[str]]
+    """The names of those members of an archive."""
+    noun: ClassVar[str] = "record"
+    """What a record is called in reports."""
+
+    def __init__(self, path: Path, *, branches: bool = False) -> None:
+        self._sources, self._branches = sources_of(path, self.members), branches
+        self.total_bytes = sum(source.size for source in self._sources)
+        self.bytes_read = 0
+
+    def turns(self) -> Iterator[Found]:
+        """Yield what the records say, in file order."""
+        self.bytes_read = 0
+        for source in self._sources:
+            yield from each_record(source, self._count, self._record, self.noun)
+
+    def _count(self, size: int) -> None:
+        self.bytes_read += size
+
+    @abstractmethod
+    def _record(self, cursor: JsonCursor, where: str) -> Iterator[Found]:
+        """Take one record from the cursor, and yield what it says."""
