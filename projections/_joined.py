@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._postings import Numbers
-from ._words import PackedWords, WordStats, scores_of
+from ._words import K1, PREFIX_BYTES, B, PackedWords, WordStats
 
-MOST_KEPT: Final = 1 << 22
-"""Entries of lists that are kept before all are dropped: about 24 MB."""
+KEPT_AT_LEAST: Final = 1 << 22
+KEPT_PER_ROW: Final = 8
+"""Entries of lists, for each row, that are kept, of eight bytes each; those asked for longest ago are dropped first."""
 _PER_LIST: Final = 32
 """What a list itself takes, in entries; most terms are rare."""
+_NEAR: Final = 1.02
+_MOST_SHARES: Final = 1 << 16
 Lists = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -30,11 +33,13 @@ class JoinedWords:
         self.parts = parts
         self._firsts = [0, *accumulate(part.rows for part in parts)]
         self.rows = self._firsts[-1]
+        self._firsts_of = np.array(self._firsts, dtype=np.int32)
         self._all_lengths: NDArray[np.int32] | None = None
         self._totals: WordStats | None = None
         self._vocabulary: _Vocabulary | None = None
         self._kept: dict[str, Lists] = {}
         self._size = 0
+        self._most: dict[str, tuple[float, float]] = {}
 
     def statistics(self, terms: Sequence[str], upto: int) -> WordStats:
         """Return the statistics of the live rows below `upto`."""
@@ -45,46 +50,56 @@ class JoinedWords:
         found_in = tuple(len(self.postings(term, upto)[0]) for term in terms)
         return WordStats(total.rows, total.length, found_in)
 
-    def scores(
-        self, terms: Sequence[str], stats: WordStats, upto: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the rows below `upto` that hold any of the terms, ascending, and their BM25 scores."""
-        postings = {term: found for term in terms if len((found := self.postings(term, upto))[0])}
-        return scores_of(postings, terms, stats, self._lengths[: min(upto, self.rows)])
-
     def holders(self, term: str, upto: int) -> NDArray[np.int32]:
         """Return the rows below `upto` that hold a term or a mark, ascending."""
         return self.postings(term, upto)[0]
 
-    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def lengths(self, rows: NDArray[np.int64] | NDArray[np.int32]) -> NDArray[np.int32]:
         """Return how many tokens each row has."""
         return self._lengths[rows]
 
     def postings(self, term: str, upto: int) -> Lists:
         """Return the rows below `upto` that hold a term, ascending, and how often each does."""
-        found = self._kept.get(term)
+        # What was asked for last is dropped last.
+        found = self._kept.pop(term, None)
         if found is None:
-            found = self._kept[term] = self._gathered(term)
+            found = self._gathered(term)
             self._size += len(found[0]) + _PER_LIST
-            if self._size > MOST_KEPT:
-                self._kept, self._size = {term: found}, len(found[0]) + _PER_LIST
+            while self._kept and self._size > max(KEPT_AT_LEAST, KEPT_PER_ROW * self.rows):
+                dropped, _ = self._kept.pop(next(iter(self._kept)))
+                self._size -= len(dropped) + _PER_LIST
+        self._kept[term] = found
         rows, counts = found
         if upto < self.rows and len(rows) and rows[-1] >= upto:
             cut = int(np.searchsorted(rows, upto))
             return rows[:cut], counts[:cut]
         return found
 
+    def most(self, term: str, mean: float) -> float:
+        """
+        Return above which share of its weight no row's score for a term is; `mean` is that of all lengths.
+
+        A share rises with the mean, by no more than the mean does, so what was found for one mean serves near it.
+        """
+        at, share = self._most.get(term, (0.0, 0.0))
+        if not at or not 1 / _NEAR <= mean / at <= _NEAR:
+            rows, counts = self.postings(term, self.rows)
+            often, lengths = counts.astype(np.float32), self._lengths[rows].astype(np.float32)
+            damping = lengths * np.float32(K1 * B / mean) + np.float32(K1 * (1 - B))
+            at, share = mean, float((often / (often + damping)).max(initial=0))
+            if len(self._most) >= _MOST_SHARES:
+                self._most.clear()
+            self._most[term] = at, share
+        return min(1.0, share * max(1.0, mean / at))
+
     def _gathered(self, term: str) -> Lists:
-        rows: list[NDArray[np.int32]] = []
-        counts: list[Numbers] = []
         if self._vocabulary is None:
             self._vocabulary = _Vocabulary(self.parts)
-        for number, here, often in self._vocabulary.lists_of(term):
-            rows.append(here.astype(np.int32) + np.int32(self._firsts[number]))
-            counts.append(often)
+        numbers, rows, counts = self._vocabulary.lists_of(term)
         if not rows:
             return _NOTHING
-        return np.concatenate(rows), np.concatenate(counts).astype(np.int32)
+        firsts = np.repeat(self._firsts_of[numbers], [len(each) for each in rows])
+        return np.concatenate(rows).astype(np.int32) + firsts, np.concatenate(counts).astype(np.int32)
 
     @property
     def _lengths(self) -> NDArray[np.int32]:
@@ -109,11 +124,14 @@ class _Vocabulary:
         prefixes = [part.prefixes() for part in parts]
         self._prefixes = np.concatenate([*prefixes, np.zeros(1, np.uint64)])
         self._bounds = np.append(0, np.cumsum([len(each) for each in prefixes], dtype=np.int64))
+        self._sizes = np.concatenate([*(part.sizes() for part in parts), np.zeros(1, np.int32)])
+        # One more than terms for each piece: where its first list starts.
+        self._edges = np.concatenate([np.zeros(0, np.int32), *(part.edges for part in parts)])
 
-    def lists_of(self, term: str) -> Iterator[tuple[int, Numbers, Numbers]]:
-        """Yield (number of the piece, rows, counts) of each piece that has the term, in order."""
+    def lists_of(self, term: str) -> tuple[list[int], list[Numbers], list[Numbers]]:
+        """Return the numbers of the pieces that have the term, in order, and of each its rows and counts."""
         sought = term.encode()
-        wanted = np.uint64(int.from_bytes(sought[:8].ljust(8, b"\0"), "big"))
+        wanted = np.uint64(int.from_bytes(sought[:PREFIX_BYTES].ljust(PREFIX_BYTES, b"\0"), "big"))
         ends = self._bounds[1:]
         low, high = self._bounds[:-1], ends
         while (open_ := low < high).any():
@@ -121,10 +139,21 @@ class _Vocabulary:
             before = self._prefixes[middle] < wanted
             low = np.where(open_ & before, middle + 1, low)
             high = np.where(open_ & ~before, middle, high)
-        for number in np.flatnonzero((low < ends) & (self._prefixes[low] == wanted)).tolist():
-            rows, counts = self._parts[number].postings_from(int(low[number] - self._bounds[number]), sought)
-            if len(rows):
-                yield number, rows, counts
+        there = np.flatnonzero((low < ends) & (self._prefixes[low] == wanted))
+        if len(sought) <= PREFIX_BYTES:
+            # Of the terms that begin so the shortest comes first, and only one is no longer than what was compared.
+            there = there[self._sizes[low[there]] == len(sought)]
+            edges = low[there] + there
+            starts, ends = self._edges[edges].tolist(), self._edges[edges + 1].tolist()
+            numbers = there.tolist()
+            lists = [self._parts[n].lists(start, end) for n, start, end in zip(numbers, starts, ends, strict=True)]
+        else:
+            at = (low - self._bounds[:-1])[there].tolist()
+            found = zip(there.tolist(), at, strict=True)
+            every = [(number, self._parts[number].postings_from(place, sought)) for number, place in found]
+            numbers = [number for number, (rows, _) in every if len(rows)]
+            lists = [pair for _, pair in every if len(pair[0])]
+        return numbers, [rows for rows, _ in lists], [counts for _, counts in lists]
 
 
 _NOTHING: Final[Lists] = (np.zeros(0, np.int32), np.zeros(0, np.int32))

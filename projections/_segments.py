@@ -21,6 +21,7 @@ from muniment.events import Location, MemoryBody, ProjectionStale
 from ._joined import JoinedWords
 from ._lookups import ScopeRows
 from ._marks import marks_of, thread_of
+from ._scoring import Scores, score
 from ._threads import Threads
 from ._words import PackedWords, WordIndex, WordStats
 
@@ -117,6 +118,8 @@ class ScopeWords:
         self._bounded = 0
         self._threads = Threads()
         self._closed: JoinedWords | None = None
+        self._settled = 0
+        """Rows below which all words are in memory, and packed unless they are of the newest chunk."""
         self.erased: set[int] = set()
 
     def chunks(self) -> Mapping[int, tuple[int, int]]:
@@ -127,22 +130,31 @@ class ScopeWords:
 
     def absorb(self, chunks: Iterable[int] | None = None) -> None:
         """Take in the words of some chunks, or of all."""
-        bounds = self.chunks()
-        newest = self._chunks[-1] if self._chunks else 0
-        for chunk in bounds if chunks is None else chunks:
-            if chunk in bounds:
-                first, end = bounds[chunk]
-                segment = self._segments.get(chunk)
-                if segment is None:
-                    segment = self._segments[chunk] = self._load(chunk, first, end) or Segment(first)
+        self._bound()
+        if chunks is not None:
+            self._absorb(chunks)
+        elif self._settled < self._bounded:
+            self._absorb(self._chunks[max(bisect_right(self._firsts, max(self._settled - 1, 0)) - 1, 0) :])
+            self._settled = self._bounded
+
+    def _absorb(self, chunks: Iterable[int]) -> None:
+        for chunk in chunks:
+            number = bisect_left(self._chunks, chunk)
+            if number == len(self._chunks) or self._chunks[number] != chunk:
+                continue
+            is_newest = number == len(self._chunks) - 1
+            first, end = self._firsts[number], self._bounded if is_newest else self._firsts[number + 1]
+            segment = self._segments.get(chunk)
+            if segment is None:
+                segment = self._segments[chunk] = self._load(chunk, first, end) or Segment(first)
+                self._closed = None
+            if segment.end < end:
+                if not is_newest or segment.is_packed:
                     self._closed = None
-                if segment.end < end:
-                    if chunk != newest or segment.is_packed:
-                        self._closed = None
-                    self._extend(segment, end)
-                if chunk != newest and not segment.is_packed:
-                    segment.packed()
-                    self._closed = None
+                self._extend(segment, end)
+            if not is_newest and not segment.is_packed:
+                segment.packed()
+                self._closed = None
 
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here; what is not loaded yet is corrected when it is."""
@@ -153,6 +165,7 @@ class ScopeWords:
         if segment is not None and row < segment.end:
             segment.erase(row)
             self._closed = None  # it may keep what the row held
+            self._settled = 0
         if row < self._threads.rows:
             self._threads.erase(row)
 
@@ -181,6 +194,7 @@ class ScopeWords:
         """Let go of a chunk's words: whoever asks for them next makes them from what was saved, or from the log."""
         self._segments.pop(chunk, None)
         self._closed = None
+        self._settled = 0
 
     def states(self) -> Mapping[int, tuple[int, int, int]]:
         """Return what each chunk's words follow from: its first row, the row after its last, how many were erased."""
@@ -207,17 +221,21 @@ class ScopeWords:
             total = total.plus(words.statistics(terms, upto - first))
         return total
 
-    def scores(
-        self, terms: Sequence[str], stats: WordStats, upto: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the rows below `upto` that hold any of the terms, ascending, and their scores."""
-        rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-        scores: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
+    def scores(self, terms: Sequence[str], stats: WordStats, upto: int) -> Scores:
+        """Return the scores of the rows below `upto`; `stats` is of all scopes that are asked together."""
+        return score(self._below(upto), terms, stats, upto)
+
+    def among(self, rows: NDArray[np.int64], term: str, upto: int) -> NDArray[np.bool_]:
+        """Tell for each of some ascending rows whether it is below `upto` and holds a term or a mark."""
+        found = np.zeros(len(rows), dtype=np.bool_)
         for words, first in self._below(upto):
-            found, scored = words.scores(terms, stats, upto - first)
-            rows.append(found + first)
-            scores.append(scored)
-        return np.concatenate(rows), np.concatenate(scores)
+            holders = words.holders(term, upto - first)
+            if len(holders):
+                start, end = np.searchsorted(rows, (first, first + words.rows))
+                here = (rows[start:end] - first).astype(np.int32)
+                at = np.minimum(np.searchsorted(holders, here), len(holders) - 1)
+                found[start:end] = holders[at] == here
+        return found
 
     def holders(self, term: str, upto: int) -> NDArray[np.int64]:
         """Return the rows below `upto` that hold a term or a mark, ascending."""
