@@ -259,10 +259,11 @@ class ScopeWords:
             for chunk in self._chunks[bisect_right(self._firsts, self._threads.rows) - 1 :]:
                 segment = self._segments[chunk]
                 start = self._threads.rows - segment.first
+                # By row, not by facet: mostly one row came since.
                 named = [
-                    (segment.first + row, facets.thread)
-                    for row, facets in sorted(segment.facets.items())
-                    if row >= start and facets.thread is not None
+                    (segment.first + row, thread)
+                    for row in range(start, segment.words.rows)
+                    if (thread := segment.facets.get(row, NO_FACETS).thread) is not None
                 ]
                 self._threads.extend(segment.words.rows - start, named)
         return self._threads
