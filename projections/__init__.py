@@ -1,7 +1,7 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
 from ._anew import VectorsAnew
-from ._beliefs import LIVE, Belief, Beliefs, Standing, is_listed
+from ._beliefs import Belief, Beliefs, is_listed
 from ._bundle import Projections, spans, without_collection
 from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
@@ -17,6 +17,7 @@ from ._resolve import admitted_seq, is_quarantined
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Facets, Fragment, indexed_text
 from ._snapshots import PROJECTION_VERSIONS, Made, Snapshots, fingerprints
+from ._standings import LIVE, Standing
 from ._state import (
     FAR_FUTURE,
     LATEST,

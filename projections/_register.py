@@ -60,7 +60,7 @@ from ._state import (
     Request,
 )
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Raised whenever the same log would give another register."""
 ROLLED_BACK: Final = "forgotten before an older log was put back"
 

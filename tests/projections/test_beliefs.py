@@ -2,8 +2,142 @@
 
 from __future__ import annotations
 
-from muniment.projections import LATEST, LIVE
-from tests.projections.histories import History
+from collections.abc import Collection
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muniment.events import Status
+from muniment.projections import LATEST, LIVE, PENDING_TERM, PlainSections, Projections, is_listed
+from tests.projections.histories import STEP, History
+
+SCOPES = ("s", "t")
+AUTHORS = ("agent:a", "agent:b")
+STATUSES = (
+    LIVE,
+    frozenset({Status.ACTIVE}),
+    frozenset({Status.PENDING}),
+    frozenset(Status),
+    LIVE | {Status.SUPERSEDED},
+)
+_FIELDS = st.fixed_dictionaries(
+    {
+        "scope": st.sampled_from(SCOPES),
+        "origin": st.sampled_from(AUTHORS),
+        "rank": st.integers(0, 2),
+        "about": st.sampled_from((None, "k", "k", "l")),
+        "value": st.sampled_from(("red", "blue")),
+        "many": st.sampled_from((False, False, True)),
+        "valid_from": st.integers(0, 12).map(lambda n: n * STEP),
+        "valid_to": st.sampled_from((None, None, 90, 150)),
+        "conditional": st.booleans(),
+        "pending": st.sampled_from((False, False, True)),
+    }
+)
+_NUMBER = st.integers(0, 30)
+_INSTANTS = st.builds(
+    lambda term, steps, early: term + steps * STEP - early,
+    st.sampled_from((*(0,) * 9, PENDING_TERM)),
+    st.integers(0, 30),
+    st.integers(0, 1),
+)
+_STEPS = st.lists(
+    st.tuples(st.just("remember"), _FIELDS, _NUMBER)
+    | st.tuples(st.just("supersede"), _FIELDS, _NUMBER)
+    | st.tuples(
+        st.sampled_from(("retire", "end", "approve", "reject", "quarantine", "release", "forget")), st.none(), _NUMBER
+    )
+    | st.tuples(st.sampled_from(("ask", "save", "close")), st.none(), _NUMBER),
+    max_size=24,
+)
+
+
+def _perform(history: History, verb: str, fields: dict[str, object] | None, number: int) -> None:
+    memories = history.memories
+    if verb == "remember":
+        history.remember(f"text {number}", **fields or {})  # type: ignore[arg-type]
+    elif verb == "ask":
+        for scope in SCOPES:
+            history.state.beliefs.mask(scope, valid_at=number * STEP, known=LATEST)
+    elif verb == "save":
+        _save(history, now=number * STEP)
+    elif verb == "close":
+        if number < 3:
+            history.forget(*(m for m in memories if m.scope == "t"), close="t")
+    elif memories:
+        target = memories[number % len(memories)]
+        if verb == "supersede":
+            history.remember("instead", **{**(fields or {}), "scope": target.scope}, supersedes=target)  # type: ignore[arg-type]
+        elif verb == "forget":
+            history.forget(target)
+        else:
+            _change(history, verb, number)
+
+
+def _change(history: History, verb: str, number: int) -> None:
+    target = history.memories[number % len(history.memories)]
+    if verb == "retire":
+        history.retire(target)
+    elif verb == "end":
+        history.retire(target, valid_to=number * STEP)
+    elif verb in ("approve", "reject"):
+        history.review(target, approve=verb == "approve")
+    else:
+        history.set_apart(target, release=verb == "release")
+
+
+def _save(history: History, *, now: int) -> None:
+    saved = PlainSections(history.state.sections(now))
+    history.state = Projections(
+        lambda event: history.bodies.get(event.seq), lambda place: history.bodies.get(place.offset)
+    )
+    history.state.load(saved, ())
+    history.state.tree.seq = history.state.seq
+
+
+def _by_asking(
+    state: Projections, scope: str, *, valid_at: int, known: int, statuses: Collection[Status], author: str | None
+) -> list[bool]:
+    found: list[bool] = []
+    for memory in state.register.rows.get(scope, ()):
+        if memory.seq > known:
+            found.append(False)
+            continue
+        status, holds = state.beliefs.standing(memory, valid_at=valid_at, known=known)
+        history = status not in LIVE and not LIVE.issuperset(statuses)
+        is_asked = status in statuses and memory.erasure is None and is_listed(memory, status, author)
+        found.append(is_asked and (holds or history))
+    return found
+
+
+@given(
+    steps=_STEPS,
+    points=st.lists(
+        st.tuples(_INSTANTS, st.none() | st.integers(0, 24), st.sampled_from(STATUSES), st.booleans()),
+        min_size=1,
+        max_size=12,
+    ),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_scope_asked_at_once_is_each_of_its_memories_asked(
+    steps: list[tuple[str, dict[str, object] | None, int]],
+    points: list[tuple[int, int | None, Collection[Status], bool]],
+) -> None:
+    history = History()
+    asked = iter(points * (len(steps) // len(points) + 1))
+    for step in steps:
+        _perform(history, *step)
+        _compare(history, *next(asked))
+    for point in points:
+        _compare(history, *point)
+
+
+def _compare(history: History, valid_at: int, known: int | None, statuses: Collection[Status], own: bool) -> None:
+    for scope in SCOPES:
+        seq, author = LATEST if known is None else known, AUTHORS[0] if own else None
+        expected = _by_asking(history.state, scope, valid_at=valid_at, known=seq, statuses=statuses, author=author)
+        mask = history.state.beliefs.mask(scope, valid_at=valid_at, known=seq, statuses=statuses, author=author)
+        assert expected == mask.tolist(), (scope, valid_at, seq, statuses)
 
 
 def test_an_approved_successor_takes_the_place_of_what_it_supersedes() -> None:
