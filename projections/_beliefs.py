@@ -44,7 +44,7 @@ from ._standings import (
     offered,
     span_of,
 )
-from ._state import FAR_FUTURE, FateKind, Memory
+from ._state import FAR_FUTURE, LATEST, FateKind, Memory
 
 _NO_CODES: Final[Codes] = np.zeros(0, dtype=np.uint8)
 
@@ -119,12 +119,13 @@ class Beliefs:
         codes = self._room(scope, len(rows))[: len(rows)]
         if present:
             return _offered(rows, codes, statuses, author)
-        mask = of_status(codes, statuses)
-        mask &= rows.column("valid_from") <= valid_at
-        mask &= valid_at < rows.column("valid_until")
         upto = rows.upto(known)
-        mask[upto:] = False
-        bound = np.flatnonzero(is_bound(codes[:upto]))
+        covers = (rows.column("valid_from") <= valid_at) & (valid_at < rows.column("valid_until"))
+        covers[upto:] = False
+        mask = of_status(codes, statuses) & covers
+        # Nothing live holds outside its own interval.
+        asked = is_bound(codes) & covers if LIVE.issuperset(statuses) else is_bound(codes[:upto])
+        bound = np.flatnonzero(asked)
         if len(bound):
             then = self._codes_at(scope, bound, codes[bound], valid_at, known)
             mask[bound] = _offered(rows, then, statuses, author, bound)
@@ -133,11 +134,16 @@ class Beliefs:
     def _codes_at(self, scope: str, rows: Rows, codes: Codes, valid_at: int, known: int) -> Codes:
         # Most of what was recorded by then stood as it does: only what a point in between can part is asked again.
         memories, spans = self.register.rows[scope], self._spans.setdefault(scope, Spans())
+        known = LATEST if known >= self.register.seq else known
         made: dict[bytes, Span] = {}
         same = spans.reach(rows, valid_at, known, lambda row: self._span(memories[row], made))
         then, memo = codes.copy(), dict[bytes, Resolution]()
-        for at in np.flatnonzero(~same).tolist():
-            then[at] = code_of(self._standing(memories[int(rows[at])], valid_at, known, memo), bound=True)
+        apart = rows[~same]
+
+        def ask(row: int) -> int:
+            return code_of(self._standing(memories[row], valid_at, known, memo), bound=True)
+
+        then[~same] = spans.codes_at(apart, valid_at, known, ask)
         return then
 
     def _span(self, memory: Memory, made: dict[bytes, Span]) -> Span:

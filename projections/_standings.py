@@ -119,16 +119,24 @@ def span_of(statements: Iterable[Memory], now: int, lookup: Lookup) -> Span:
 
 
 class Spans:
-    """The spans of those rows of one scope that were asked about at other points than the present."""
+    """
+    The spans of those rows of one scope that were asked about at other points than the present.
+
+    Of the point that was asked about last, the bytes of rows that stood otherwise there are kept too.
+    """
 
     def __init__(self) -> None:
         self._since, self._until = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._touched = np.zeros(0, np.int64)
+        self._point = (0, 0)
+        self._then: Codes = np.zeros(0, np.uint8)
 
     def drop(self, row: int) -> None:
         """Learn that the row's standing was asked again."""
         if row < len(self._touched):
             self._touched[row] = _UNKNOWN
+        if row < len(self._then):
+            self._then[row] = _UNKNOWN
 
     def reach(self, rows: Rows, valid_at: int, known: int, span: Callable[[int], Span]) -> NDArray[np.bool_]:
         """Tell for each of some ascending rows whether its standing of the present is that of a point too."""
@@ -140,3 +148,12 @@ class Spans:
         for row in rows[self._touched[rows] == _UNKNOWN].tolist():
             self._since[row], self._until[row], self._touched[row] = span(row)
         return (self._touched[rows] <= known) & (self._since[rows] <= valid_at) & (valid_at < self._until[rows])
+
+    def codes_at(self, rows: Rows, valid_at: int, known: int, ask: Callable[[int], int]) -> Codes:
+        """Return the bytes of some ascending rows at a point that their spans do not reach."""
+        if self._point != (valid_at, known):
+            self._point, self._then = (valid_at, known), np.zeros(0, np.uint8)
+        self._then = with_room(self._then, int(rows[-1]) + 1 if len(rows) else 0)
+        for row in rows[self._then[rows] == _UNKNOWN].tolist():
+            self._then[row] = ask(row)
+        return self._then[rows]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from muniment import Hit, Session
-from tests.worlds import START, USER, World
+from muniment.errors import BadArgument
+from tests.worlds import SCOPE, START, USER, World
 
 KINDS = ("note", "fact", "chat")
 TAGS = ("red", "blue", "green")
@@ -105,3 +106,31 @@ def test_a_filter_by_instants_sees_all_of_a_record_that_changed(path: Path) -> N
     assert {ids[4], ids[15]} == {hit.id for hit in found}
     assert {ids[15]} == {hit.id for hit in user.recall("quince", k=1000, since=_day(4), until=_day(3))}
     world.store.close()
+
+
+def test_i05_a_forgotten_memory_leaves_no_tag_and_no_metadata_to_filters(path: Path) -> None:
+    world = World(path)
+    user = world.speaker(USER)
+    _fill(user, 0, 20)
+    secret = user.remember("a quince aside", tags=["secrettag"], metadata={"n": "secretvalue", "only": 1})
+    assert [secret.id] == [hit.id for hit in user.recall("quince", tags=["secrettag"])]
+    assert [secret.id] == [hit.id for hit in user.recall("quince", where={"n": "secretvalue", "only": 1})]
+    assert {"secrettag", "secretvalue"} == {word for word in _kept_for_filters(world) if "secret" in word}
+
+    user.forget(secret.id, reason="asked")
+
+    assert [] == [word for word in _kept_for_filters(world) if "secret" in word]
+    assert [] == user.recall("quince", tags=["secrettag"])
+    assert [] == user.recall("quince", where={"n": "secretvalue"})
+    with pytest.raises(BadArgument, match="only"):
+        user.recall("quince", where={"only": 1})
+    world.store.close()
+
+
+def _kept_for_filters(world: World) -> list[str]:
+    partition = world.store._engine.state.recall.partition(SCOPE)
+    assert partition is not None
+    index = partition.words._facets
+    assert index._tags is not None
+    values = [str(value) for column in index._keys.values() for value in column._values.values()]
+    return values + list(index._tags._by_tag) + list(index._tags._tags.values())
