@@ -40,19 +40,20 @@ _FIELDS = st.fixed_dictionaries(
         "about": st.sampled_from((None, "k", "k", "l")),
         "value": st.sampled_from(("red", "blue")),
         "many": st.sampled_from((False, False, True)),
-        "valid_from": st.integers(0, 12).map(lambda n: n * STEP),
+        "valid_from": st.sampled_from(range(0, 13 * STEP, STEP)),
         "valid_to": st.sampled_from((None, None, 90, 150)),
         "conditional": st.booleans(),
         "pending": st.sampled_from((False, False, True)),
     }
 )
 _NUMBER = st.integers(0, 30)
-_INSTANTS = st.builds(
-    lambda term, steps, early: term + steps * STEP - early,
-    st.sampled_from((*(0,) * 9, PENDING_TERM)),
-    st.integers(0, 30),
-    st.integers(0, 1),
-)
+
+
+def _instant(term: int, steps: int, early: int) -> int:
+    return term + steps * STEP - early
+
+
+_INSTANTS = st.builds(_instant, st.sampled_from((*(0,) * 9, PENDING_TERM)), st.integers(0, 30), st.integers(0, 1))
 _STEPS = st.lists(
     st.tuples(st.just("remember"), _FIELDS, _NUMBER)
     | st.tuples(st.just("supersede"), _FIELDS, _NUMBER)

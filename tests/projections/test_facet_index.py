@@ -38,8 +38,13 @@ VALUES: tuple[object, ...] = (
 ASKED: tuple[object, ...] = (*VALUES, Decimal(1), float("nan"), (1,), "nothing has this")
 TAGS, KEYS = ("red", "blue", "a,b"), ("n", "m", "nobody")
 
+
+def _facets_of(tags: list[str], data: dict[str, object]) -> Facets:
+    return Facets(tuple(tags), format_data(data, what="metadata") if data else None)
+
+
 _facets = st.builds(
-    lambda tags, data: Facets(tuple(tags), format_data(data, what="metadata") if data else None),
+    _facets_of,
     st.lists(st.sampled_from(TAGS), max_size=3),
     st.dictionaries(st.sampled_from(KEYS[:2]), st.sampled_from(VALUES), max_size=2),
 )
