@@ -68,6 +68,8 @@ from ._version import VERSION
 from ._witness import Checkpoint
 from ._writing import event_receipt
 
+UNNAMED: Final = "agent:unnamed"
+"""Who speaks through a handle that names nobody."""
 _NO_VECTORS: Final = ("none", "off")
 
 
@@ -166,14 +168,19 @@ class Store:
 
     # --- handles ------------------------------------------------------------------------------------------------------
 
-    def session(self, *, scope: str, actor: str = "user", origin: str | None = None, reads: Reads = ()) -> Session:
+    def session(self, *, scope: str, actor: str | None = None, origin: str | None = None, reads: Reads = ()) -> Session:
         """
         Return a session for one speaker. `origin="user"` is for the host's transcripts of the user's own words.
+
+        Whoever is not named is `agent:unnamed`, or `user` where the origin says so: leaving a name out gives no
+        authority. `actor="user"` alone, or `"user:NAME"`, speaks as the user too, unsigned.
 
         Raises:
             ScopeMalformed, BadArgument: scope, actor or origin cannot be used. SecretFound: one holds a credential.
         """
         checked = parse_scope(scope)
+        if actor is None:
+            actor = "user" if origin == "user" else UNNAMED
         check_actor(actor)
         if origin is not None and origin.startswith("user") and origin != "user":
             raise BadArgument(argument="origin", detail="a named user speaks through `user_session`")
