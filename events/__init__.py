@@ -75,6 +75,7 @@ from ._merkle import (
 from ._model import (
     BODIES,
     ENVELOPES,
+    REPEATED,
     ActionBody,
     AnyEnvelope,
     Body,
@@ -151,6 +152,7 @@ __all__ = [
     "MIN_INSTANT",
     "NORMAL_FORM",
     "NO_SLOT",
+    "REPEATED",
     "STORE_SCOPE",
     "ActionBody",
     "ActionDenied",
