@@ -285,7 +285,7 @@ class Reading:
 
         Raises:
             BadArgument: it is not one SELECT, uses a function that it may not, or cannot be run.
-            QueryTooLarge: it takes more than ten seconds, 1 GB of memory, or 100 000 rows.
+            QueryTooLarge: it takes more than ten seconds, 100 tables, 1 GB of memory, or 100 000 rows.
         """
         return run_sql(
             self._source,

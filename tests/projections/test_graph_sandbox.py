@@ -159,6 +159,45 @@ def test_a_query_that_takes_too_long_is_stopped(history: History) -> None:
     assert [(2,)] == ask(graph, "SELECT count(*) FROM memories")
 
 
+def test_a_limit_that_passes_before_the_query_runs_stops_it_too(history: History) -> None:
+    """DuckDB forgets an interrupt when the next statement starts."""
+    graph = Graph(history.state)
+
+    with pytest.raises(QueryTooLarge, match="takes more than 0 seconds"):
+        ask(graph, "SELECT count(*) FROM range(2000000) a, range(1000) b WHERE hash(a.range + b.range) = 1", seconds=0)
+    assert [(2,)] == ask(graph, "SELECT count(*) FROM memories")
+
+
+DOUBLING = "WITH c0 AS NOT MATERIALIZED (SELECT 1 a)" + "".join(
+    f", c{n} AS NOT MATERIALIZED (SELECT x.a FROM C{n - 1} x, c{n - 1} y)" for n in range(1, 60)
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT " + ", ".join("(SELECT count(*) FROM memories)" for _ in range(101)),
+        "SELECT 1 FROM " + ", ".join(f"range(1) t{n}" for n in range(101)),
+        f"{DOUBLING} SELECT count(*) FROM c59",
+    ],
+    ids=["subqueries", "joins", "inlined copies"],
+)
+def test_a_query_that_takes_long_to_plan_is_refused(history: History, query: str) -> None:
+    """Planning is what DuckDB does not interrupt: 400 subqueries took seconds past the limit, 20 doublings minutes."""
+    with pytest.raises(QueryTooLarge, match="takes more than 100 tables"):
+        ask(Graph(history.state), query)
+
+
+def test_as_many_tables_as_are_allowed_are_planned(history: History) -> None:
+    graph = Graph(history.state)
+    shared = "WITH c0 AS (SELECT id FROM memories)" + "".join(
+        f", c{n} AS (SELECT x.id FROM c{n - 1} x JOIN c{n - 1} y USING (id))" for n in range(1, 14)
+    )
+
+    assert [(2,) * 100] == ask(graph, "SELECT " + ", ".join("(SELECT count(*) FROM memories)" for _ in range(100)))
+    assert [(2,)] == ask(graph, f"{shared} SELECT count(*) FROM c13")
+
+
 def test_a_query_that_takes_too_much_memory_is_stopped_and_spills_nowhere(
     history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
