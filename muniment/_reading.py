@@ -280,8 +280,8 @@ class Reading:
 
     def sql(self, query: str, *, valid_at: Instant | None = None, known_at: KnownAt | None = None) -> Table:
         """
-        Return (columns, rows) of one SELECT over the views `memories`, `beliefs`, `links`, `events`, `decisions` and
-        `tombstones`, which hold this session's scopes and no other. Instants are in UTC.
+        Return (columns, rows) of one SELECT over the views `memories`, `stubs`, `beliefs`, `links`, `events`,
+        `decisions` and `tombstones`, which hold this session's scopes and no other. Instants are in UTC.
 
         Raises:
             BadArgument: it is not one SELECT, uses a function that it may not, or cannot be run.
