@@ -113,11 +113,13 @@ def find_store(path: Path) -> StoreFiles:
         raise StoreMissing(path=str(path.absolute())) from error
     except OSError as error:
         raise_typed(error, path / _TOML, "the store")
+        raise
     try:
         text = data.decode("utf-8")
-        found = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise _damaged(path, data[: error.start].count(b"\n") + 1, "it is not UTF-8") from error
+    try:
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"at line (\d+)", str(error))
         # What is missing is missing at the end of the document.
