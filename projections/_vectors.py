@@ -27,7 +27,7 @@ SEARCH_EFFORT = 128  # the least number of candidates that a walk of the graph k
 
 # Vectors are kept as whole numbers on this grid. A sum of their products stays below 2**24, where float32 is exact, so
 # a row's cosine is the same whatever else is stored and in whatever order a matrix product adds. It moves a cosine by
-# about 1e-4.
+# about 1e-4. Whole numbers of that size fit two bytes, which is what a large index keeps of each.
 SCALE = np.float32(4080)
 _COSINE = np.float32(1 / (4080 * 4080))
 
@@ -36,6 +36,7 @@ SIGNS_FROM = 4_000
 SIGNED_CANDIDATES = 256  # at least, and 4 times what is asked for, and one row in 200
 HALVED_FROM = 32_000  # rows above which half of the signs choose one in 25, and all signs among those
 _AT_ONCE = 32_768  # rows whose signs are compared at once: what is made of them stays in the processor's cache
+_SCORED_AT_ONCE = 512  # rows that are made floating point at once, for the same reason
 _FAR = np.uint16(np.iinfo(np.uint16).max)  # more signs than any vector has
 
 
@@ -49,7 +50,7 @@ class VectorIndex:
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
-        self._matrix: Floats = np.zeros((0, dim), dtype=np.float32)
+        self._matrix: Floats | NDArray[np.int16] = np.zeros((0, dim), dtype=np.float32)
         self._signs: Bits = np.zeros((-(-dim // 64), 0), dtype=np.uint64)  # a word of every row, then the next
         self._present: Flags = np.zeros(0, dtype=np.bool_)
         self._erased: Flags = np.zeros(0, dtype=np.bool_)
@@ -74,7 +75,7 @@ class VectorIndex:
         self._present[at] = True
         replaced = at[self._in_graph[at]]
         if self._graph is not None and len(replaced):
-            self._graph.add_items(self._matrix[replaced], replaced, num_threads=1)
+            self._graph.add_items(self._floats(replaced), replaced, num_threads=1)
 
     def erase(self, row: int) -> None:
         """Overwrite the row's vector, here and in the graph; the row gets none again."""
@@ -151,7 +152,7 @@ class VectorIndex:
             needed = self._graph.get_current_count() + len(rows)
             if needed > self._graph.get_max_elements():
                 self._graph.resize_index(needed)
-            self._graph.add_items(self._matrix[rows], rows, num_threads=1)
+            self._graph.add_items(self._floats(rows), rows, num_threads=1)
             self._in_graph[rows] = True
         return True
 
@@ -159,7 +160,7 @@ class VectorIndex:
         """Return a copy of the vectors of these rows; zeros where there is none."""
         found = np.zeros((len(rows), self.dim), dtype=np.float32)
         known = rows < self._end
-        found[known] = self._matrix[rows[known]]
+        found[known] = self._floats(rows[known])
         return found / SCALE
 
     def _checked(self, query: Floats) -> Floats:
@@ -174,7 +175,7 @@ class VectorIndex:
             rows = np.zeros(0, dtype=np.int64)
         elif count > max(SIGNS_FROM, k):
             rows = self._by_signs(query, wanted, max(SIGNED_CANDIDATES, 4 * k, count // 200))
-        elif count < len(wanted) // 4:
+        elif count < len(wanted) // 4 or self._matrix.dtype != np.float32:
             rows = np.flatnonzero(wanted)
         else:
             cosines = self._matrix[: len(wanted)] @ query
@@ -225,8 +226,16 @@ class VectorIndex:
         return np.concatenate((labels[0].astype(np.int64), late))
 
     def _exact(self, query: Floats, rows: Rows) -> Floats:
+        found = np.empty(len(rows), dtype=np.float32)
+        for start in range(0, len(rows), _SCORED_AT_ONCE):
+            part = slice(start, start + _SCORED_AT_ONCE)
+            np.matmul(self._floats(rows[part]), query, out=found[part])
+        found *= _COSINE
+        return found
+
+    def _floats(self, rows: Rows) -> Floats:
         # `take` copies rows in half the time that indexing needs.
-        return np.asarray((self._matrix.take(rows, axis=0) @ query) * _COSINE, dtype=np.float32)
+        return self._matrix.take(rows, axis=0).astype(np.float32, copy=False)
 
     def make_room(self, rows: int) -> None:
         """Make room for that many rows at once; otherwise it grows by halves, and copies."""
@@ -239,7 +248,9 @@ class VectorIndex:
             self._grow(max(end, len(self._present) * 3 // 2, 64))
 
     def _grow(self, room: int) -> None:
-        matrix = np.zeros((room, self.dim), dtype=np.float32)
+        matrix: Floats | NDArray[np.int16] = np.zeros((room, self.dim), dtype=np.int16)
+        if room <= SIGNS_FROM:
+            matrix = matrix.astype(np.float32)
         matrix[: len(self._matrix)] = self._matrix
         self._matrix = matrix
         signs = np.zeros((len(self._signs), room), dtype=np.uint64)
