@@ -21,7 +21,7 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar
 from muniment.gate import Policy, Signer
 
 from ._operator import Operator
-from ._reading import Reads
+from ._reach import Reads
 from ._replayed import PastSession, PastStore
 from ._session import Session
 from ._store import Store, open_store
