@@ -234,13 +234,13 @@ def test_a_close_meanwhile_is_quick_and_leaves_the_next_open_right(
 ) -> None:
     ALL[what](world.path, monkeypatch)
     gate = Gate(monkeypatch)
-    for end in (Store.close, lambda store: store._engine.abandon()):
+    for closed in (True, False):
         store = opened(world)
         assert gate.held.wait(timeout=30)
         session = store.session(scope=SCOPE, actor=AGENT)
         session.beliefs()
         waiting, errors = beside(partial(_error_of, partial(session.remember, "too late")))
-        end(store)
+        (store.close if closed else store._engine.abandon)()
         waiting.join(timeout=30)
         assert ["store_closed"] == errors
         assert ["store_closed"] == [_error_of(session.beliefs)]
