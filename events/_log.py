@@ -260,9 +260,13 @@ class Log:
             return None
         if frame is None:
             return None
-        (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1], _RECORDED_AT_OFFSET)
         located = LocatedFrame(frame, head.segment, head.offset)
-        self._advance(frame, recorded_at)
+        try:
+            (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1], _RECORDED_AT_OFFSET)
+            self._advance(frame, recorded_at)
+        except struct.error:  # the chain holds: a forger's, who can hash as well as we
+            self.damage = self._corrupt("an event is shorter than its header")
+            return None
         return located
 
     def _advance(self, frame: Frame, recorded_at: int) -> None:
