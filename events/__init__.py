@@ -1,8 +1,10 @@
 """The append-only log: events, their bytes, their keys, and the one door through which they are written."""
 
+from ._backend import ChainHead, LogBackend, check_frame, copy_frames, head_moved, wait_for
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
 from ._disk import Disk, check_file_system
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
+from ._embedded import EmbeddedLog
 from ._errors import (
     ActionDenied,
     AlreadyDone,
@@ -20,6 +22,7 @@ from ._errors import (
     DiskFull,
     EnrolDenied,
     ExtraMissing,
+    HeadMoved,
     InvalidInput,
     KeyMissing,
     LogCorrupt,
@@ -166,6 +169,7 @@ __all__ = [
     "Batch",
     "BlankContent",
     "Body",
+    "ChainHead",
     "CommandConflict",
     "CompactRange",
     "Confirmed",
@@ -180,6 +184,7 @@ __all__ = [
     "DiskFull",
     "Door",
     "Draft",
+    "EmbeddedLog",
     "EnrolDenied",
     "Enrolled",
     "Envelope",
@@ -190,6 +195,7 @@ __all__ = [
     "Follower",
     "Forgotten",
     "Head",
+    "HeadMoved",
     "Id",
     "Instant",
     "InvalidInput",
@@ -203,6 +209,7 @@ __all__ = [
     "LocatedFrame",
     "Location",
     "Log",
+    "LogBackend",
     "LogCorrupt",
     "MemoryBody",
     "MemoryEnvelope",
@@ -274,10 +281,12 @@ __all__ = [
     "ancestors",
     "chain_hash",
     "check_file_system",
+    "check_frame",
     "check_interval",
     "check_record",
     "check_text",
     "check_tree",
+    "copy_frames",
     "covers",
     "create_store",
     "find_store",
@@ -288,6 +297,7 @@ __all__ = [
     "format_note",
     "format_verifier_key",
     "genesis",
+    "head_moved",
     "is_blank",
     "is_id_prefix",
     "leaf_hash",
@@ -312,5 +322,6 @@ __all__ = [
     "to_datetime",
     "tree_root",
     "verify_note",
+    "wait_for",
     "wall_clock",
 ]

@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 import msgspec
 from blake3 import blake3
 
+from ._backend import ChainHead, head_moved
 from ._codec import (
     DIGEST_BYTES,
     FRAME_HEADER_BYTES,
@@ -176,21 +177,27 @@ class Log:
             WriterPoisoned: an earlier write failed, or this one did with an unknown outcome.
             DiskFull: there was no room; nothing of the frame is left.
         """
-        self._check_writable()
-        if self.head.offset >= self._segment_bytes:
-            self._roll()
-        head = self.head
-        data, chain = format_frame(head.seq + 1, events, Digest(head.chain))
-        self._write_frame(self._fd(head.segment), data, head)
+        before = self.head
+        data, chain = format_frame(before.seq + 1, events, Digest(before.chain))
+        self.append_frame(before.seq, before.chain, data)
         offsets: list[int] = []
         position = FRAME_HEADER_BYTES + 4 * len(events)
         for event in events:
             offsets.append(position)
             position += len(event)
-        frame = Frame(head.seq + 1, list(events), chain, offsets, len(data))
-        located = LocatedFrame(frame, head.segment, head.offset)
+        frame = Frame(before.seq + 1, list(events), chain, offsets, len(data))
+        located = LocatedFrame(frame, self.head.segment, self.head.offset)
         self._advance(frame, recorded_at)
         return located
+
+    def append_frame(self, expected_seq: int, expected_chain: bytes, frame: bytes) -> None:
+        """Write a frame behind the head if that is the one expected, durably; the caller moves the head past it."""
+        self._check_writable()
+        if (expected_seq, expected_chain) != (self.head.seq, self.head.chain):
+            raise head_moved(expected_seq, expected_chain, ChainHead(self.head.seq, Digest(self.head.chain)))
+        if self.head.offset >= self._segment_bytes:
+            self._roll()
+        self._write_frame(self._fd(self.head.segment), frame, self.head)
 
     def complete(self) -> None:
         """
