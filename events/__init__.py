@@ -63,7 +63,7 @@ from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree, LedgerTombstone
 from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
 from ._lock import WriterLock
-from ._log import Log, TornTail
+from ._log import Log
 from ._merkle import (
     BadProof,
     CompactRange,
@@ -141,6 +141,7 @@ from ._time import (
     to_datetime,
     wall_clock,
 )
+from ._torn import TornTail
 from ._values import Data, format_data, parse_data
 
 __all__ = [

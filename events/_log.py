@@ -24,7 +24,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from blake3 import blake3
@@ -48,22 +48,13 @@ from ._disk import Disk, raise_typed
 from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
-from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
+from ._torn import SLOTS, SLOTS_OFFSET, TornTail, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
 _SUFFIX: Final = ".seg"
 _RECORDED_AT: Final = struct.Struct(">q")
 _RECORDED_AT_OFFSET: Final = 12
 _SEQ: Final = slice(4, 12)
-
-
-class TornTail(NamedTuple):
-    """Bytes of a commit that was never acknowledged, set aside; `slots` are the key slots that they name."""
-
-    seq: int
-    size: int
-    kept_in: str
-    slots: frozenset[int]
 
 
 class Log:

@@ -91,7 +91,7 @@ class Sqlite:
     def die_within(self, where: Path, frame: bytes, share: float) -> None:
         """Kill a process in the middle of the transaction, with what does not fit its cache written."""
         dying = start(_DYING_IN_SQLITE, where / "log.db")
-        dying.communicate(frame.hex(), timeout=60)
+        dying.communicate(frame.hex(), timeout=120)
         assert -9 == dying.returncode
         assert share < 1
 

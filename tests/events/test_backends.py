@@ -212,7 +212,7 @@ def test_of_processes_that_race_for_a_sequence_number_exactly_one_wins(
         assert racer.stdin is not None
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    told = {me: json.loads(racer.communicate(timeout=120)[0]) for me, racer in racers.items()}
+    told = {me: json.loads(racer.communicate(timeout=240)[0]) for me, racer in racers.items()}
     frames = list(backend.read(1))
     assert rounds == len(frames) == sum(won for won, _ in told.values())
     assert ChainHead(rounds, backend.head().chain) == checked(iter(frames), EMPTY)
@@ -237,7 +237,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_i10_an_append_that_returned_survives_kill_9(name: str, kind: Kind, tmp_path: Path) -> None:
     killed = start(APPENDER, name, tmp_path)
-    told = killed.communicate(timeout=60)[0].split()
+    told = killed.communicate(timeout=120)[0].split()
     assert -9 == killed.returncode
     with closing(kind.opened(tmp_path)) as after:
         assert [str(after.head().seq), after.head().chain.hex()] == told
@@ -305,7 +305,7 @@ def test_a_reader_that_waits_in_another_process_is_woken_by_the_append_it_waits_
     waiter = _waiter(name, tmp_path)
     append(backend, 5)
     append(backend, 5)
-    said, spent = waiter.communicate(timeout=60)[0].splitlines()
+    said, spent = waiter.communicate(timeout=120)[0].splitlines()
     assert "True 2" == said
     assert 0.5 > float(spent)
 

@@ -18,7 +18,8 @@ from muniment.events._codec import EVENT_HEADER, NO_COMMITMENT, NO_SLOT, SEGMENT
 from muniment.events._disk import Disk
 from muniment.events._errors import DiskFull, LogCorrupt, MunimentError, StoreReadOnly, WriterPoisoned
 from muniment.events._lock import Mark, WriterLock
-from muniment.events._log import Log, TornTail
+from muniment.events._log import Log
+from muniment.events._torn import TornTail
 
 from .faults import Fault, FaultyDisk, HastyDisk, NothingSurvives, Outcome
 from .stores import contents
