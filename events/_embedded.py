@@ -95,9 +95,9 @@ class EmbeddedLog:
         log = Log(self._files.log, self._files.store_id, self._disk, lock=self._lock, read_only=True)
         try:
             log.head = self._before(from_seq)
-            for frame, segment, offset in log.read_new():
+            for located in log.read_new():
                 if log.head.seq >= from_seq:
-                    yield log.read_at(Location(segment, offset, frame.size))
+                    yield log.read_at(Location(located.segment, located.offset, located.frame.size))
                     self._reached = log.head
             if log.damage is not None:
                 raise log.damage

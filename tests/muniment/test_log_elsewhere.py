@@ -68,6 +68,24 @@ def test_a_copy_follows_a_store_that_goes_on_writing(world: World, tmp_path: Pat
                 assert world.store.digests() == follower.digests()
 
 
+def test_an_open_store_goes_on_behind_what_was_copied_into_its_log(world: World, tmp_path: Path) -> None:
+    """Into a new segment, even: the store must notice that somebody else held its lock."""
+    world.speaker(AGENT).remember("said here, before")
+    shutil.copytree(world.path, tmp_path / "other")
+    with muniment.open(tmp_path / "other", model="none", clock=world.clock) as other:
+        said = world.speaker(AGENT, store=other).remember("said elsewhere")
+    with (
+        closing(EmbeddedLog(find_store(tmp_path / "other"), read_only=True)) as theirs,
+        closing(EmbeddedLog(find_store(world.path), segment_bytes=129)) as ours,
+    ):
+        assert 0 < copy_frames(theirs, ours)
+        after = world.speaker(AGENT).remember("said here, after")
+        assert said.seq < after.seq == ours.head().seq
+    assert "said elsewhere" == world.speaker(AGENT).get(said.id).content
+    assert 1 < len(list((world.path / "log").glob("*.seg")))
+    assert world.store.verify().ok
+
+
 def test_i05_another_back_end_never_holds_what_was_said_nor_a_key(world: World, tmp_path: Path) -> None:
     """Frames are sealed: a copy that was taken before a forget cannot be read after it, without the keys."""
     secret = "the quick zebrafish of hall nine"
