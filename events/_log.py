@@ -52,8 +52,7 @@ from ._torn import SLOTS, SLOTS_OFFSET, TornTail, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
 _SUFFIX: Final = ".seg"
-_RECORDED_AT: Final = struct.Struct(">q")
-_RECORDED_AT_OFFSET: Final = 12
+_RECORDED_AT: Final = struct.Struct(">12xq")
 _SEQ: Final = slice(4, 12)
 
 
@@ -260,7 +259,7 @@ class Log:
             return None
         located = LocatedFrame(frame, head.segment, head.offset)
         try:
-            (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1], _RECORDED_AT_OFFSET)
+            (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1])
             self._advance(frame, recorded_at)
         except struct.error:  # the chain holds: a forger's, who can hash as well as we
             self.damage = self._corrupt("an event is shorter than its header")
