@@ -1,8 +1,10 @@
 """The append-only log: events, their bytes, their keys, and the one door through which they are written."""
 
+from ._backend import ChainHead, LogBackend, check_frame, copy_frames, head_moved, wait_for
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
 from ._disk import Disk, check_file_system
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
+from ._embedded import EmbeddedLog
 from ._errors import (
     ActionDenied,
     AlreadyDone,
@@ -20,6 +22,7 @@ from ._errors import (
     DiskFull,
     EnrolDenied,
     ExtraMissing,
+    HeadMoved,
     InvalidInput,
     KeyMissing,
     LogCorrupt,
@@ -60,7 +63,7 @@ from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree, LedgerTombstone
 from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
 from ._lock import WriterLock
-from ._log import Log, TornTail
+from ._log import Log
 from ._merkle import (
     BadProof,
     CompactRange,
@@ -138,6 +141,7 @@ from ._time import (
     to_datetime,
     wall_clock,
 )
+from ._torn import TornTail
 from ._values import Data, format_data, parse_data
 
 __all__ = [
@@ -166,6 +170,7 @@ __all__ = [
     "Batch",
     "BlankContent",
     "Body",
+    "ChainHead",
     "CommandConflict",
     "CompactRange",
     "Confirmed",
@@ -180,6 +185,7 @@ __all__ = [
     "DiskFull",
     "Door",
     "Draft",
+    "EmbeddedLog",
     "EnrolDenied",
     "Enrolled",
     "Envelope",
@@ -190,6 +196,7 @@ __all__ = [
     "Follower",
     "Forgotten",
     "Head",
+    "HeadMoved",
     "Id",
     "Instant",
     "InvalidInput",
@@ -203,6 +210,7 @@ __all__ = [
     "LocatedFrame",
     "Location",
     "Log",
+    "LogBackend",
     "LogCorrupt",
     "MemoryBody",
     "MemoryEnvelope",
@@ -275,10 +283,12 @@ __all__ = [
     "ancestors",
     "chain_hash",
     "check_file_system",
+    "check_frame",
     "check_interval",
     "check_record",
     "check_text",
     "check_tree",
+    "copy_frames",
     "covers",
     "create_store",
     "find_store",
@@ -289,6 +299,7 @@ __all__ = [
     "format_note",
     "format_verifier_key",
     "genesis",
+    "head_moved",
     "is_blank",
     "is_id_prefix",
     "leaf_hash",
@@ -313,5 +324,6 @@ __all__ = [
     "to_datetime",
     "tree_root",
     "verify_note",
+    "wait_for",
     "wall_clock",
 ]
