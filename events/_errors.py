@@ -33,6 +33,7 @@ __all__ = [
     "DiskFull",
     "EnrolDenied",
     "ExtraMissing",
+    "HeadMoved",
     "InvalidInput",
     "KeyMissing",
     "LogCorrupt",
@@ -340,6 +341,14 @@ class SequenceGap(Conflict):
     code = "sequence_gap"
     template = "expected event {expected}, got {actual}"
     hint = "rebuild the projection"
+
+
+class HeadMoved(Conflict):
+    """A frame was to be appended behind a head that is not, or no longer, the log's."""
+
+    code = "head_moved"
+    template = "expected event {expected_seq} (`{expected_chain:.16}`) to be the head, it is {seq} (`{chain:.16}`)"
+    hint = "read on from the head that it names, then decide again"
 
 
 # --- Corrupt ----------------------------------------------------------------------------------------------------------
