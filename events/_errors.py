@@ -59,6 +59,7 @@ __all__ = [
     "SequenceGap",
     "SignatureInvalid",
     "StoreClosed",
+    "StoreDamaged",
     "StoreMissing",
     "StoreNewer",
     "StoreReadOnly",
@@ -359,6 +360,14 @@ class LogCorrupt(Corrupt):
     code = "log_corrupt"
     template = "log damaged at event {seq} ({segment}, byte {offset}): {detail}"
     hint = "`muniment verify` names all that is bad; reading up to that event still works"
+
+
+class StoreDamaged(Corrupt):
+    """The file that says which store this is cannot be read; the log and its keys were not looked at."""
+
+    code = "store_damaged"
+    template = "`{file}` is damaged at line {line}: {detail}"
+    hint = "put the file back from a copy of the store; the log and the keys need no repair for that"
 
 
 class RolledBack(Corrupt):
