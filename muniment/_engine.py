@@ -74,6 +74,7 @@ class Options:
         log_key: NoteSigner | None = None,
         anchor: Path | None = None,
         segment_bytes: int = SEGMENT_BYTES,
+        graph: bool = False,
     ) -> None:
         self.read_only = read_only
         self.policy = policy or Policy()
@@ -82,7 +83,7 @@ class Options:
         self.exempt_secrets = tuple(exempt_secrets)
         self.clock = clock
         self.disk = disk or Disk()
-        self.log_key, self.anchor, self.segment_bytes = log_key, anchor, segment_bytes
+        self.log_key, self.anchor, self.segment_bytes, self.graph = log_key, anchor, segment_bytes, graph
 
 
 class Engine:
@@ -135,6 +136,7 @@ class Engine:
             self._state.read_memory,
             options.load_embedder,
             beside=not options.read_only,
+            graph=options.graph,
         )
         self.rolled_back = 0
         self._saved_at = self.snapshots.load(self.log, self._state)
