@@ -112,7 +112,7 @@ class Door:
         self._chunks_of = chunks_of or self._content_chunks
         self._mutex = threading.RLock() if mutex is None else mutex
         self._waiting: deque[_Ticket] = deque()
-        self._announced = False
+        self._announced = self._left_whole = False
         self._condemned: list[tuple[int, Forgotten]] = []
         self.torn: list[TornTail] = []
 
@@ -198,7 +198,9 @@ class Door:
         """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""
         with self._mutex, self._lock.hold():
             self._take_over()
+            self._left_whole = False
             self._keys.resume()
+            self._left_whole = True
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
@@ -211,6 +213,10 @@ class Door:
 
     def _take_over(self) -> None:
         self._lock.check_present()
+        # Asked always: it also leaves our sign, for whoever holds the lock after us.
+        if self._lock.was_last_held_here() and self._left_whole and self._log.stands_at_end():
+            return
+        self._left_whole = False
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
             self._keys.resume()
@@ -222,6 +228,7 @@ class Door:
         torn = self._log.recover(self._condemn_torn)
         if torn is not None:
             self.torn.append(torn)
+        self._left_whole = True
 
     def _condemn_torn(self, named: frozenset[int]) -> None:
         # Its headers may be what is missing, or be read from the wrong place: slots are taken in order, so every one
@@ -243,6 +250,7 @@ class Door:
                 self._condemned.append((event.header.recorded_at, event.envelope))
 
     def _commit(self, group: Sequence[_Ticket], drafts: list[Draft], now: int) -> None:
+        whole, self._left_whole = self._left_whole, False
         try:
             batch = self._write(drafts, now) if any(ticket.planned for ticket in group) else None
             # Before anyone is told: whoever asked for a forget may be another thread than this one.
@@ -251,6 +259,7 @@ class Door:
             for ticket in group:
                 ticket.fail(error)
             raise
+        self._left_whole = whole
         for ticket in group:
             if batch is None or not ticket.planned:
                 ticket.give(None)

@@ -8,13 +8,14 @@ waits for the lock, then lets the turnstile go: a writer that has just released 
 one that is waiting for it.
 
 The mark is 48 bytes of the lock file: where the frame begins that is being written, or zeros. It is set before the
-frame's first byte and cleared after its fdatasync.
+frame's first byte and cleared after its fdatasync. The sign behind it says who held the lock last.
 
      0  8     b"MNMARK1\0"
      8  u64   first sequence number of the segment
     16  u64   offset
     24  16    the kernel's boot id
     40  u64   inode of the lock file
+    48  16    the sign of the last holder: random, drawn anew whenever a store is opened
 
     a reader never reads past it, so it never shows what a power cut could take back
     a writer that finds it set knows that the last holder died or failed in between, and recovers before it appends
@@ -22,6 +23,9 @@ frame's first byte and cleared after its fdatasync.
 It needs no fsync of its own: it guards against processes that end, and a power cut ends all of them. So after a power
 cut the file may hold any mark that it ever held, and a copy may hold the mark of another moment than its log. A mark of
 another boot or another file therefore says nothing.
+
+A holder puts its sign there before it changes, or even reads, anything. So one who finds its own knows that nobody has
+appended, recovered or rotated keys since it let go, and need not look. It dies with the process that drew it.
 """
 
 from __future__ import annotations
@@ -42,6 +46,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MAGIC: Final = b"MNMARK1\0"
 MARK_BYTES: Final = _MARK.size
 _NONE: Final = bytes(MARK_BYTES)
+_SIGN_BYTES: Final = 16
 
 
 class Mark(NamedTuple):
@@ -60,6 +65,7 @@ class WriterLock:
         self._depth = 0
         self._fd: int | None = None
         self._inode = 0
+        self._untouched = _NONE + os.urandom(_SIGN_BYTES)
         self._turnstile: int | None = None
         self._reading: int | None = None
 
@@ -99,6 +105,20 @@ class WriterLock:
         """
         if os.fstat(self._descriptor()).st_nlink == 0:
             raise StoreMissing(path=str(self.store.absolute()), hint="it was deleted while it was open")
+
+    def was_last_held_here(self) -> bool:
+        """
+        Tell whether nobody else has held the lock since, and no frame was left unfinished; the lock is held.
+
+        Otherwise the next one to ask is told that this one has held it.
+        """
+        fd = self._descriptor()
+        found = os.pread(fd, len(self._untouched), 0)
+        if found == self._untouched:
+            return True
+        if found[MARK_BYTES:] != self._untouched[MARK_BYTES:]:
+            os.pwrite(fd, self._untouched[MARK_BYTES:], MARK_BYTES)
+        return False
 
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""

@@ -107,6 +107,7 @@ class Log:
         """Continue reading from a head that was kept elsewhere; False when this log does not contain it."""
         if head.log_id != self._log_id:
             return False
+        self._is_last_known = False
         if head == self.start:
             self.head = head
             return True
@@ -121,6 +122,7 @@ class Log:
 
     def rewind(self) -> None:
         """Read again from the first event."""
+        self._is_last_known = False
         self.head = self.start
 
     def read_new(self) -> Iterator[LocatedFrame]:
@@ -163,6 +165,11 @@ class Log:
         if self._readable_size(self._fd(self.head.segment)) > self.head.offset:
             return True
         return self._has_next_segment()
+
+    def stands_at_end(self) -> bool:
+        """Tell whether the head is the end of the log, for a holder of the lock who knows that nobody has rolled it."""
+        at_end = self._is_last_known and self.damage is None
+        return at_end and _size(self._fd(self.head.segment)) == self.head.offset
 
     def bytes_after_head(self) -> int:
         """Return how many bytes of the segment lie after the head."""

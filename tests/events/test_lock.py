@@ -158,6 +158,31 @@ def test_what_is_no_mark_is_not_taken_for_one(data: bytes, tmp_path: Path) -> No
     lock.close()
 
 
+def test_the_last_holder_is_told_so_until_another_one_asks(tmp_path: Path) -> None:
+    one, other = lock_in(tmp_path), lock_in(tmp_path)
+
+    def ask(lock: WriterLock) -> bool:
+        with lock.hold():
+            return lock.was_last_held_here()
+
+    assert [False, True, True] == [ask(one) for _ in range(3)]
+    assert [False, True] == [ask(other) for _ in range(2)]
+    assert [False, True] == [ask(one) for _ in range(2)]
+    for lock in (one, other):
+        lock.close()
+
+
+def test_a_frame_that_is_being_written_is_nobody_s_end(tmp_path: Path) -> None:
+    lock = lock_in(tmp_path)
+    with lock.hold():
+        lock.was_last_held_here()
+        lock.set_mark(Mark(1, 130))
+        assert not lock.was_last_held_here()
+        lock.clear_mark()
+        assert lock.was_last_held_here()
+    lock.close()
+
+
 def test_a_copy_without_a_lock_file_has_no_mark_and_gets_no_file(tmp_path: Path) -> None:
     lock = lock_in(tmp_path)
     assert lock.mark() is None
