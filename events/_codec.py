@@ -50,7 +50,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, NewType, Protocol, cast
+from typing import Final, NewType, Protocol, cast
 
 import msgspec
 from blake3 import blake3
@@ -110,7 +110,7 @@ class EventHeader(msgspec.Struct, frozen=True, gc=False):
     body_bytes: int
 
 
-class Frame(NamedTuple):
+class Frame(msgspec.Struct, frozen=True, gc=False):
     """A parsed frame: its events' bytes, each event's chain hash, and how long it was on disk."""
 
     first_seq: int

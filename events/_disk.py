@@ -30,9 +30,9 @@ class Disk:
 
     def write(self, fd: int, data: bytes) -> None:
         """Write all of the data; a short write is continued until the system says why it was short."""
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        written = os.write(fd, data)
+        while written < len(data):
+            written += os.write(fd, memoryview(data)[written:])
 
     def overwrite(self, fd: int, data: bytes, at: int) -> None:
         """Write the data over what stands at an offset, in place."""

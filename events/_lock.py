@@ -42,6 +42,8 @@ from typing import Final, NamedTuple
 from ._errors import StoreMissing, StoreReadOnly
 
 _MARK: Final = struct.Struct(">8sQQ16sQ")
+_PLACE: Final = struct.Struct(">8sQQ")
+_OF_THIS: Final = struct.Struct(">16sQ")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MAGIC: Final = b"MNMARK1\0"
 MARK_BYTES: Final = _MARK.size
@@ -64,7 +66,7 @@ class WriterLock:
         self._mutex = threading.RLock()
         self._depth = 0
         self._fd: int | None = None
-        self._inode = 0
+        self._of_this = b""
         self._untouched = _NONE + os.urandom(_SIGN_BYTES)
         self._turnstile: int | None = None
         self._reading: int | None = None
@@ -88,7 +90,7 @@ class WriterLock:
         try:
             self._depth -= 1
             if self._depth == 0:
-                fcntl.flock(self._descriptor(), fcntl.LOCK_UN)
+                fcntl.flock(self._fd or self._descriptor(), fcntl.LOCK_UN)
         finally:
             self._mutex.release()
 
@@ -103,7 +105,7 @@ class WriterLock:
 
         The descriptors of a deleted store still take frames, which nobody could ever read again.
         """
-        if os.fstat(self._descriptor()).st_nlink == 0:
+        if os.fstat(self._fd or self._descriptor()).st_nlink == 0:
             raise StoreMissing(path=str(self.store.absolute()), hint="it was deleted while it was open")
 
     def was_last_held_here(self) -> bool:
@@ -112,7 +114,7 @@ class WriterLock:
 
         Otherwise the next one to ask is told that this one has held it.
         """
-        fd = self._descriptor()
+        fd = self._fd or self._descriptor()
         found = os.pread(fd, len(self._untouched), 0)
         if found == self._untouched:
             return True
@@ -122,12 +124,12 @@ class WriterLock:
 
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""
-        fd = self._descriptor()
-        os.pwrite(fd, _MARK.pack(_MAGIC, *mark, _boot_id(), self._inode), 0)
+        fd = self._fd or self._descriptor()
+        os.pwrite(fd, _PLACE.pack(_MAGIC, mark.segment, mark.offset) + self._of_this, 0)
 
     def clear_mark(self) -> None:
         """Say that it is durable, or gone; the lock is held."""
-        os.pwrite(self._descriptor(), _NONE, 0)
+        os.pwrite(self._fd or self._descriptor(), _NONE, 0)
 
     def mark(self) -> Mark | None:
         """Return the mark, or None; needs neither the lock nor the right to write."""
@@ -155,7 +157,7 @@ class WriterLock:
             self._fd = self._turnstile = self._reading = None
 
     def _acquire(self) -> None:
-        lock = self._descriptor()
+        lock = self._fd or self._descriptor()
         if self._turnstile is None:
             self._turnstile = os.open(self._turnstile_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(self._turnstile, fcntl.LOCK_EX)
@@ -170,7 +172,7 @@ class WriterLock:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
                 raise StoreReadOnly(path=str(self._path.parent), detail=str(error.strerror)) from error
-            self._inode = os.fstat(self._fd).st_ino
+            self._of_this = _OF_THIS.pack(_boot_id(), os.fstat(self._fd).st_ino)
         return self._fd
 
 

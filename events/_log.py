@@ -20,6 +20,7 @@ that never reached the disk (a second fsync would then succeed without having wr
 
 from __future__ import annotations
 
+import itertools
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -47,13 +48,14 @@ from ._disk import Disk, raise_typed
 from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
-from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
+from ._torn import SLOTS, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
 _SUFFIX: Final = ".seg"
 _RECORDED_AT: Final = struct.Struct(">q")
 _RECORDED_AT_OFFSET: Final = 12
 _SEQ: Final = slice(4, 12)
+_slots_of: Final = SLOTS.unpack_from
 
 
 class TornTail(NamedTuple):
@@ -189,11 +191,9 @@ class Log:
         head = self.head
         data, chain = format_frame(head.seq + 1, events, Digest(head.chain))
         self._write_frame(self._fd(head.segment), data, head)
-        offsets: list[int] = []
-        position = FRAME_HEADER_BYTES + 4 * len(events)
-        for event in events:
-            offsets.append(position)
-            position += len(event)
+        first = FRAME_HEADER_BYTES + 4 * len(events)
+        offsets = list(itertools.accumulate(map(len, events), initial=first))
+        offsets.pop()  # where the last one ends
         frame = Frame(head.seq + 1, list(events), chain, offsets, len(data))
         located = LocatedFrame(frame, head.segment, head.offset)
         self._advance(frame, recorded_at)
@@ -276,10 +276,11 @@ class Log:
         head = self.head
         seq = head.seq + len(frame.events)
         next_slot = head.next_slot
-        for event in frame.events:
-            for slot in SLOTS.unpack_from(event, SLOTS_OFFSET):
-                if next_slot <= slot != NO_SLOT:
-                    next_slot = slot + 1
+        for scope_slot, slot in map(_slots_of, frame.events):
+            if next_slot <= scope_slot != NO_SLOT:
+                next_slot = scope_slot + 1
+            if next_slot <= slot != NO_SLOT:
+                next_slot = slot + 1
         self.head = Head(
             head.log_id, seq, frame.chain[-1], head.segment, head.offset + frame.size, recorded_at, next_slot
         )

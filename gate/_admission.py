@@ -7,7 +7,7 @@ that an id of another scope is as if it did not exist.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from muniment.events import (
     AlreadyDone,
@@ -50,6 +50,9 @@ from ._requests import MemoryRequest, Preparer, current_form
 
 LOGGED_REFUSALS = frozenset({"tombstoned", "retired_value", "rank_too_low", "secret_found", "provenance_above_ceiling"})
 """Refusals that are themselves events: attempts that somebody may want to count."""
+# Asking a member for its value takes longer than all that is asked of a tombstone.
+_WORDS: Final = {provenance: provenance.value for provenance in Provenance}
+_NOTE: Final = Kind.NOTE.value
 
 
 class Existing(NamedTuple):
@@ -209,12 +212,13 @@ class Admission:
         """
         handle = request.handle
         self.check_scope(handle.scope)
-        command = self.repeat_of_command(handle, request.command_id, request.payload_key)
-        if command is not None:
-            return Existing(command.id, command.seq, command.recorded_at, command.hash)
-        place = batch.repeat_of_command(request)
-        if place is not None:
-            return place
+        if request.command_id is not None:
+            command = self.repeat_of_command(handle, request.command_id, request.payload_key)
+            if command is not None:
+                return Existing(command.id, command.seq, command.recorded_at, command.hash)
+            place = batch.repeat_of_command(request)
+            if place is not None:
+                return place
         rank = self._rank(request)
         target = None if request.supersedes is None else self._superseded(request, rank, at)
         if target is not None:
@@ -289,7 +293,7 @@ class Admission:
         handle = request.handle
         start = at.recorded_at if request.valid_from is None else request.valid_from
         check_interval(start, request.valid_to)
-        inherited = target.envelope.kind if target is not None else Kind.NOTE.value
+        inherited = target.envelope.kind if target is not None else _NOTE
         kind = Superseded if target is not None else Remembered
         # What derives from something weaker cannot be the user's word.
         provenance = request.provenance
@@ -304,7 +308,7 @@ class Admission:
             payload_key=request.payload_key if request.command_id is not None else None,
             principal=handle.principal,
             kind=request.kind or inherited,
-            provenance=provenance.value,
+            provenance=_WORDS[provenance],
             valid_from=start,
             valid_to=request.valid_to,
             text_key=request.text_key,

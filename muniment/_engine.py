@@ -213,7 +213,7 @@ class Engine:
 
     def now(self) -> int:
         """Return the present: the wall clock, or the head's record time where that is later."""
-        return max(self.options.clock(), self.head.recorded_at)
+        return max(self.options.clock(), self.log.head.recorded_at)
 
     def refresh(self) -> None:
         """Apply what any process appended since: reads see the present, or raise where the log is damaged."""
@@ -230,9 +230,10 @@ class Engine:
         if self.witness.problem is not None:
             raise self.witness.problem
         batch = self.door.append(plan)
-        if self.witness.is_due(batch, self.head):
+        head = self.log.head
+        if self.witness.is_due(batch, head):
             quietly(self.checkpoint, self.witness)
-        if self.head.seq - self._saved_at > max(_SAVED_AFTER, self._saved_at // 8):
+        if (since := head.seq - self._saved_at) > _SAVED_AFTER and since > self._saved_at // 8:
             with self.mutex:
                 self._save(words=False)
         return batch
