@@ -48,6 +48,7 @@ from ._disk import Disk, raise_typed
 from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
+from ._room import Room
 from ._torn import SLOTS, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -92,6 +93,7 @@ class Log:
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
         self._is_last_known = False
+        self._room = Room(disk)
         self.damage: Corrupt | None = None
         self.start: Final = Head(log_id, 0, genesis(log_id), 1, SEGMENT_HEADER_BYTES, 0, 0)
         """The head of the empty log."""
@@ -198,6 +200,10 @@ class Log:
         located = LocatedFrame(frame, head.segment, head.offset)
         self._advance(frame, recorded_at)
         return located
+
+    def give_back(self) -> None:
+        """Give back the room that was asked for and not used; the caller holds the lock and has caught up."""
+        self._room.give_back(self._fd(self.head.segment))
 
     def complete(self) -> None:
         """
@@ -345,12 +351,14 @@ class Log:
 
     def _roll(self) -> None:
         first = self.head.seq + 1
+        self.give_back()
         self._create_segment(first, Digest(self.head.chain))
         self._disk.sync_directory(self._directory)
         self._path(self.head.segment).chmod(0o444)
         self._move_to_segment(first)
 
     def _move_to_segment(self, first_seq: int) -> None:
+        self._room.leave()
         self.head = msgspec.structs.replace(self.head, segment=first_seq, offset=SEGMENT_HEADER_BYTES)
 
     def _create_segment(self, first_seq: int, before: Digest) -> None:
@@ -358,6 +366,7 @@ class Log:
         self._disk.replace_file(path, format_segment_header(self._log_id, first_seq, before))
 
     def _write_frame(self, fd: int, data: bytes, head: Head) -> None:
+        self._room.make(fd, head.offset, head.offset + len(data), self._segment_bytes)
         if self._lock is not None:
             self._lock.set_mark(Mark(head.segment, head.offset))
         try:
