@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from muniment.events import (
+    NORMAL_FORM,
     AlreadyDone,
     CommandConflict,
     Draft,
@@ -46,7 +47,7 @@ from muniment.projections import (
 
 from ._handles import Handle
 from ._policy import Policy
-from ._requests import MemoryRequest, Preparer, current_form
+from ._requests import MemoryRequest, Preparer
 
 LOGGED_REFUSALS = frozenset({"tombstoned", "retired_value", "rank_too_low", "secret_found", "provenance_above_ceiling"})
 """Refusals that are themselves events: attempts that somebody may want to count."""
@@ -290,7 +291,7 @@ class Admission:
         return None if seen.id == memory.id or seen.erasure is not None else seen
 
     def _draft(self, request: MemoryRequest, target: Memory | None, rank: Rank, at: Moment) -> Draft:
-        handle = request.handle
+        handle, policy = request.handle, self._policy
         start = at.recorded_at if request.valid_from is None else request.valid_from
         check_interval(start, request.valid_to)
         inherited = target.envelope.kind if target is not None else _NOTE
@@ -312,7 +313,7 @@ class Admission:
             valid_from=start,
             valid_to=request.valid_to,
             text_key=request.text_key,
-            form=current_form(),
+            form=NORMAL_FORM,
             belief_key=request.belief_key,
             value_key=request.value_key,
             many=request.many,
@@ -320,7 +321,7 @@ class Admission:
             importance=request.importance,
             conditional=request.body.applies_when is not None,
             # What a person signs needs no other person's approval.
-            pending=rank < Rank.SIGNED and self._policy.reviews(handle.origin),
+            pending=rank < Rank.SIGNED and bool(policy.review) and policy.reviews(handle.origin),
             derived_from=tuple(request.derived_from),
             links=request.links,
             recalled=request.recalled,
