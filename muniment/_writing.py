@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Unpack, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -93,7 +93,7 @@ class Writing(Reading):
         """Return the request as the speaker vouches for it; only a user's session signs."""
         return request
 
-    def _write_memory(self, verb: str, content: str, **fields: Unpack[MemoryFields]) -> Receipt:
+    def _write_memory(self, verb: str, content: str, fields: MemoryFields) -> Receipt:
         try:
             request = self._request(self._handle(), content, fields)
         except Refused as error:
@@ -150,7 +150,10 @@ class Writing(Reading):
                     continue
                 outcomes.append(outcome)
                 if isinstance(outcome, Draft):
-                    batch.add(outcome)
+                    if len(requests) > 1:
+                        batch.add(outcome)
+                    else:
+                        batch.drafts.append(outcome)  # nothing follows that could repeat it
             return batch.drafts
 
         # Not under the mutex: threads that wait for the same fsync share a frame.
