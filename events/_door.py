@@ -219,7 +219,8 @@ class Door:
     def _take_over(self) -> None:
         self._lock.check_present()
         # Asked always: it also leaves our sign, for whoever holds the lock after us.
-        if self._lock.was_last_held_here() and self._left_whole and self._log.stands_at_end():
+        ours = self._lock.was_last_held_here() and self._left_whole and not self._condemned
+        if ours and self._log.stands_at_end():
             return
         self._left_whole = False
         # What the lock's last holder left may be anything that a kill leaves.

@@ -171,9 +171,10 @@ class Log:
         return self._has_next_segment()
 
     def stands_at_end(self) -> bool:
-        """Tell whether the head is the end of the log, for a holder of the lock who knows that nobody has rolled it."""
-        at_end = self._is_last_known and self.damage is None
-        return at_end and _size(self._fd(self.head.segment)) == self.head.offset
+        """Tell whether the head is the end of the log; False for a full segment, which may not be the last one."""
+        offset = self.head.offset
+        known = self._is_last_known and self.damage is None and offset < self._segment_bytes
+        return known and _size(self._fd(self.head.segment)) == offset
 
     def bytes_after_head(self) -> int:
         """Return how many bytes of the segment lie after the head."""

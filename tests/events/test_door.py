@@ -228,6 +228,20 @@ def test_i01_who_held_the_lock_last_still_sees_what_others_did_in_between(path: 
         assert all(again.text(identity) is not None for identity in kept)
 
 
+def test_i01_a_roll_by_one_who_leaves_no_sign_is_seen(path: Path) -> None:
+    """As by an older program, which knows nothing of signs."""
+    with opened(path) as one, opened(path) as other:
+        one.log._segment_bytes = other.log._segment_bytes = 4_096
+        while one.log.head.offset < 4_096:
+            one.remember("red")
+        before = (path / "lock").read_bytes()
+        other.remember("green")
+        (path / "lock").write_bytes(before)
+        one.remember("blue")
+        assert 1 + other.log.head.seq == one.log.head.seq
+        assert 2 == len(one.log.segments())
+
+
 class _Interrupted(HastyDisk):
     """Is interrupted by its caller, once, where a frame was written and not yet synced."""
 
