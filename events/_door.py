@@ -218,9 +218,8 @@ class Door:
 
     def _take_over(self) -> None:
         self._lock.check_present()
-        # Asked always: it also leaves our sign, for whoever holds the lock after us.
-        ours = self._lock.was_last_held_here() and self._left_whole and not self._condemned
-        if ours and self._log.stands_at_end():
+        known = self._left_whole and not self._lock.is_touched and not self._condemned
+        if known and self._log.stands_at_end():
             return
         self._left_whole = False
         # What the lock's last holder left may be anything that a kill leaves.
@@ -234,7 +233,7 @@ class Door:
         torn = self._log.recover(self._condemn_torn)
         if torn is not None:
             self.torn.append(torn)
-        self._left_whole = True
+        self._left_whole, self._lock.is_touched = True, False
 
     def _condemn_torn(self, named: frozenset[int]) -> None:
         # Its headers may be what is missing, or be read from the wrong place: slots are taken in order, so every one

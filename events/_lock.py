@@ -24,7 +24,7 @@ It needs no fsync of its own: it guards against processes that end, and a power 
 cut the file may hold any mark that it ever held, and a copy may hold the mark of another moment than its log. A mark of
 another boot or another file therefore says nothing.
 
-A holder puts its sign there before it changes, or even reads, anything. So one who finds its own knows that nobody has
+Whoever takes the lock puts its sign there before anything else. So one who finds its own knows that nobody has
 appended, recovered or rotated keys since it let go, and need not look. It dies with the process that drew it.
 """
 
@@ -68,6 +68,8 @@ class WriterLock:
         self._fd: int | None = None
         self._of_this = b""
         self._untouched = _NONE + os.urandom(_SIGN_BYTES)
+        self.is_touched = True
+        """Whether somebody else may have held the lock, or died in a write, since its holder set this to False."""
         self._turnstile: int | None = None
         self._reading: int | None = None
 
@@ -107,20 +109,6 @@ class WriterLock:
         """
         if os.fstat(self._fd or self._descriptor()).st_nlink == 0:
             raise StoreMissing(path=str(self.store.absolute()), hint="it was deleted while it was open")
-
-    def was_last_held_here(self) -> bool:
-        """
-        Tell whether nobody else has held the lock since, and no frame was left unfinished; the lock is held.
-
-        Otherwise the next one to ask is told that this one has held it.
-        """
-        fd = self._fd or self._descriptor()
-        found = os.pread(fd, len(self._untouched), 0)
-        if found == self._untouched:
-            return True
-        if found[MARK_BYTES:] != self._untouched[MARK_BYTES:]:
-            os.pwrite(fd, self._untouched[MARK_BYTES:], MARK_BYTES)
-        return False
 
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""
@@ -165,6 +153,19 @@ class WriterLock:
             fcntl.flock(lock, fcntl.LOCK_EX)
         finally:
             fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        try:
+            self._sign(lock)
+        except BaseException:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            raise
+
+    def _sign(self, lock: int) -> None:
+        found = os.pread(lock, len(self._untouched), 0)
+        if found == self._untouched:
+            return
+        self.is_touched = True
+        if found[MARK_BYTES:] != self._untouched[MARK_BYTES:]:
+            os.pwrite(lock, self._untouched[MARK_BYTES:], MARK_BYTES)
 
     def _descriptor(self) -> int:
         if self._fd is None:

@@ -158,16 +158,19 @@ def test_what_is_no_mark_is_not_taken_for_one(data: bytes, tmp_path: Path) -> No
     lock.close()
 
 
-def test_the_last_holder_is_told_so_until_another_one_asks(tmp_path: Path) -> None:
+def test_the_last_holder_is_told_so_until_another_one_held_it(tmp_path: Path) -> None:
     one, other = lock_in(tmp_path), lock_in(tmp_path)
 
     def ask(lock: WriterLock) -> bool:
         with lock.hold():
-            return lock.was_last_held_here()
+            touched, lock.is_touched = lock.is_touched, False
+            return touched
 
-    assert [False, True, True] == [ask(one) for _ in range(3)]
-    assert [False, True] == [ask(other) for _ in range(2)]
-    assert [False, True] == [ask(one) for _ in range(2)]
+    assert [True, False, False] == [ask(one) for _ in range(3)]
+    assert [True, False] == [ask(other) for _ in range(2)]
+    with one.hold():
+        pass
+    assert [True, False] == [ask(one) for _ in range(2)]
     for lock in (one, other):
         lock.close()
 
@@ -175,11 +178,14 @@ def test_the_last_holder_is_told_so_until_another_one_asks(tmp_path: Path) -> No
 def test_a_frame_that_is_being_written_is_nobody_s_end(tmp_path: Path) -> None:
     lock = lock_in(tmp_path)
     with lock.hold():
-        lock.was_last_held_here()
+        lock.is_touched = False
         lock.set_mark(Mark(1, 130))
-        assert not lock.was_last_held_here()
+    with lock.hold():
+        assert lock.is_touched
         lock.clear_mark()
-        assert lock.was_last_held_here()
+        lock.is_touched = False
+    with lock.hold():
+        assert not lock.is_touched
     lock.close()
 
 
