@@ -29,7 +29,7 @@ from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
 from ._kinds import Rank
 from ._lock import WriterLock
-from ._log import Log, TornTail
+from ._log import Log
 from ._model import (
     Body,
     Draft,
@@ -41,6 +41,7 @@ from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer
+from ._torn import TornTail
 
 CONTENT_CHUNK = "content/"
 """Chunks of projections whose names begin so hold what was derived from bodies: a forget destroys their keys."""
@@ -129,6 +130,16 @@ class Door:
             if self._log.is_behind():
                 for batch in self._reader.read_new():
                     self._show(batch)
+
+    def catch_up_beside(self, between: Callable[[], None]) -> None:
+        """
+        Apply what was appended since without holding the mutex, calling `between` after each batch; it may raise.
+
+        Only for the thread that opens a store, while everybody else waits to use the door and its followers.
+        """
+        for batch in self._reader.read_new():
+            self._show(batch)
+            between()
 
     def append(self, plan: Plan) -> Batch | None:
         """

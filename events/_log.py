@@ -20,24 +20,24 @@ that never reached the disk (a second fsync would then succeed without having wr
 
 from __future__ import annotations
 
-import itertools
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from blake3 import blake3
 
+from ._backend import ChainHead, head_moved
 from ._codec import (
     DIGEST_BYTES,
-    FRAME_HEADER_BYTES,
     NO_SLOT,
     SEGMENT_HEADER_BYTES,
     Damaged,
     Digest,
     Frame,
+    describe_frame,
     format_frame,
     format_segment_header,
     genesis,
@@ -49,23 +49,13 @@ from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
 from ._room import Room
-from ._torn import SLOTS, is_torn, slots_named
+from ._torn import SLOTS, TornTail, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
 _SUFFIX: Final = ".seg"
-_RECORDED_AT: Final = struct.Struct(">q")
-_RECORDED_AT_OFFSET: Final = 12
+_RECORDED_AT: Final = struct.Struct(">12xq")
 _SEQ: Final = slice(4, 12)
 _slots_of: Final = SLOTS.unpack_from
-
-
-class TornTail(NamedTuple):
-    """Bytes of a commit that was never acknowledged, set aside; `slots` are the key slots that they name."""
-
-    seq: int
-    size: int
-    kept_in: str
-    slots: frozenset[int]
 
 
 class Log:
@@ -172,9 +162,8 @@ class Log:
 
     def stands_at_end(self) -> bool:
         """Tell whether the head is the end of the log; False for a full segment, which may not be the last one."""
-        offset = self.head.offset
-        known = self._is_last_known and self.damage is None and offset < self._segment_bytes
-        return known and _size(self._fd(self.head.segment)) == offset
+        known = self._is_last_known and self.damage is None and self.head.offset < self._segment_bytes
+        return known and _size(self._fd(self.head.segment)) == self.head.offset
 
     def bytes_after_head(self) -> int:
         """Return how many bytes of the segment lie after the head."""
@@ -188,19 +177,22 @@ class Log:
             WriterPoisoned: an earlier write failed, or this one did with an unknown outcome.
             DiskFull: there was no room; nothing of the frame is left.
         """
-        self._check_writable()
-        if self.head.offset >= self._segment_bytes:
-            self._roll()
-        head = self.head
-        data, chain = format_frame(head.seq + 1, events, Digest(head.chain))
-        self._write_frame(self._fd(head.segment), data, head)
-        first = FRAME_HEADER_BYTES + 4 * len(events)
-        offsets = list(itertools.accumulate(map(len, events), initial=first))
-        offsets.pop()  # where the last one ends
-        frame = Frame(head.seq + 1, list(events), chain, offsets, len(data))
-        located = LocatedFrame(frame, head.segment, head.offset)
+        before = self.head
+        data, chain = format_frame(before.seq + 1, events, Digest(before.chain))
+        self.append_frame(before.seq, before.chain, data)
+        frame = describe_frame(before.seq + 1, events, chain, len(data))
+        located = LocatedFrame(frame, self.head.segment, self.head.offset)
         self._advance(frame, recorded_at)
         return located
+
+    def append_frame(self, expected_seq: int, expected_chain: bytes, frame: bytes) -> None:
+        """Write a frame behind the head if that is the one expected, durably; the caller moves the head past it."""
+        self._check_writable()
+        if (expected_seq, expected_chain) != (self.head.seq, self.head.chain):
+            raise head_moved(expected_seq, expected_chain, ChainHead(self.head.seq, Digest(self.head.chain)))
+        if self.head.offset >= self._segment_bytes:
+            self._roll()
+        self._write_frame(self._fd(self.head.segment), frame, self.head)
 
     def give_back(self) -> None:
         """Give back the room that was asked for and not used; the caller holds the lock and has caught up."""
@@ -249,6 +241,10 @@ class Log:
         """Return the file name of a segment."""
         return self._path(first_seq).name
 
+    def size(self) -> int:
+        """Return the bytes of all segments."""
+        return sum(path.stat().st_size for path in self.segments())
+
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""
         return sorted(self._directory.glob(f"*{_SUFFIX}"))
@@ -274,9 +270,13 @@ class Log:
             return None
         if frame is None:
             return None
-        (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1], _RECORDED_AT_OFFSET)
         located = LocatedFrame(frame, head.segment, head.offset)
-        self._advance(frame, recorded_at)
+        try:
+            (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1])
+            self._advance(frame, recorded_at)
+        except struct.error:  # the chain holds: a forger's, who can hash as well as we
+            self.damage = self._corrupt("an event is shorter than its header")
+            return None
         return located
 
     def _advance(self, frame: Frame, recorded_at: int) -> None:

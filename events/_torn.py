@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from ._codec import EVENT_HEADER, FRAME_HEADER, FRAME_HEADER_BYTES, FRAME_MAGIC, NO_SLOT, is_frame_header
 
 SLOTS: Final = struct.Struct(">36xII")
 """The two key slots that an event names, unpacked from where it begins."""
 _SECTOR: Final = 512
+
+
+class TornTail(NamedTuple):
+    """Bytes of a commit that was never acknowledged, set aside; `slots` are the key slots that they name."""
+
+    seq: int
+    size: int
+    kept_in: str
+    slots: frozenset[int]
 
 
 def is_torn(data: bytes, at: int, offset: int) -> bool:

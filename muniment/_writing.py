@@ -13,11 +13,13 @@ from muniment.events import (
     Draft,
     Event,
     Moment,
+    Plan,
     Rank,
     Refused,
     format_id,
     to_datetime,
 )
+from muniment.events import Batch as EventBatch
 from muniment.gate import (
     Batch,
     Existing,
@@ -30,7 +32,8 @@ from muniment.projections import LATEST, Command, PairModel
 from ._answers import BatchReceipt, Receipt, Refusal, Revision
 from ._engine import Engine
 from ._once import append_once
-from ._reading import Reading, Reads, expand_reads
+from ._reach import Reads, expand_reads
+from ._reading import Reading
 from ._revising import Revising, find_contradicted
 
 Planned = Callable[[Moment], Draft]
@@ -154,6 +157,8 @@ class Writing(Reading):
                         batch.add(outcome)
                     else:
                         batch.drafts.append(outcome)  # nothing follows that could repeat it
+                else:
+                    batch.note(outcome)
             return batch.drafts
 
         # Not under the mutex: threads that wait for the same fsync share a frame.
@@ -231,6 +236,22 @@ class Writing(Reading):
             if done is None:
                 raise AssertionError("a deed wrote nothing")
             return command_receipt(done) if isinstance(done, Command) else event_receipt(done.events[0])
+
+
+def done_once(
+    engine: Engine,
+    handle: Handle,
+    command_id: str | None,
+    payload_key: bytes,
+    plan: Plan,
+    append: Callable[[Plan], EventBatch | None] | None = None,
+) -> Receipt:
+    """Append one deed and return its receipt, or that of the same command before, having written nothing."""
+    with engine.mutex:
+        done = append_once(engine, handle, command_id, payload_key, plan, append)
+        if done is None:
+            raise AssertionError("a deed wrote nothing")
+        return command_receipt(done) if isinstance(done, Command) else event_receipt(done.events[0])
 
 
 def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Draft:

@@ -20,8 +20,9 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from muniment.gate import Policy, Signer
 
+from ._folding import Folded
 from ._operator import Operator
-from ._reading import Reads
+from ._reach import Reads
 from ._replayed import PastSession, PastStore
 from ._session import Session
 from ._store import Store, open_store
@@ -207,6 +208,11 @@ class AsyncStore(_Mirror[Store]):
     export = _mirror(Store.export)
     import_file = _mirror(Store.import_file)
 
+    @property
+    def folding(self) -> Folded | None:
+        """How far the log is folded beside, or None when all of it is; see `Store.folding`."""
+        return self.sync.folding
+
     async def __aenter__(self) -> AsyncStore:
         return self
 
@@ -215,8 +221,10 @@ class AsyncStore(_Mirror[Store]):
     ) -> None:
         await self.close()
 
-    def session(self, *, scope: str, actor: str = "user", origin: str | None = None, reads: Reads = ()) -> AsyncSession:
-        """Return a session for one speaker."""
+    def session(
+        self, *, scope: str, actor: str | None = None, origin: str | None = None, reads: Reads = ()
+    ) -> AsyncSession:
+        """Return a session for one speaker; see `Store.session`."""
         return AsyncSession(self.sync.session(scope=scope, actor=actor, origin=origin, reads=reads))
 
     def user_session(

@@ -9,6 +9,7 @@ from typing import cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muniment._reach import Reach
 from muniment._reading import Reading, Source
 from muniment.events import to_datetime
 from muniment.projections import LATEST, Graph, Memory, Projections
@@ -116,8 +117,10 @@ def test_i04_sql_agrees_with_the_register_at_every_point(
             ]
             expected = [(identity, standing.status, standing.holds) for identity, standing in standings]
             _, rows = graph.query(
-                "SELECT id, status, holds FROM memories ORDER BY seq", valid_at=valid_at, known=known, scopes=scopes
-            )
+                "SELECT id, status, holds FROM (SELECT id, status, holds, seq FROM memories "
+                "UNION ALL SELECT id, status, false, seq FROM stubs) ORDER BY seq",
+                valid_at=valid_at, known=known, scopes=scopes,
+            )  # fmt: skip
             assert expected == rows
 
             current = [b.memory.id for b in beliefs.keys(scopes, valid_at=valid_at, known=known)]
@@ -133,6 +136,9 @@ class Shown:
 
     def now(self) -> int:
         return 0
+
+    def answering(self, reach: Reach) -> Shown:
+        return self
 
     def refresh(self) -> None: ...
 
