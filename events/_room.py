@@ -2,7 +2,7 @@
 Room behind the end of a file, asked for before it is needed.
 
 A sync of a file that has grown must find space for what was added, and write down where it is. With the space found
-ahead, a tenth to a fifth of the sync is spared. The file is no longer for it: its length says where the log ends.
+ahead, part of that is spared. The file is no longer for it: its length says where the log ends.
 """
 
 from __future__ import annotations
