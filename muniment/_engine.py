@@ -253,7 +253,7 @@ class Engine:
 
     def now(self) -> int:
         """Return the present: the wall clock, or the head's record time where that is later."""
-        return max(self.options.clock(), self.head.recorded_at)
+        return max(self.options.clock(), self.log.head.recorded_at)
 
     def refresh(self) -> None:
         """Apply what any process appended since: reads see the present, or raise where the log is damaged."""
@@ -270,9 +270,10 @@ class Engine:
         if self.witness.problem is not None:
             raise self.witness.problem
         batch = self.door.append(plan)
-        if self.witness.is_due(batch, self.head):
+        head = self.log.head
+        if self.witness.is_due(batch, head):
             quietly(self.checkpoint, self.witness)
-        if self.head.seq - self._saved_at > max(_SAVED_AFTER, self._saved_at // 8):
+        if (since := head.seq - self._saved_at) > _SAVED_AFTER and since > self._saved_at // 8:
             with self.mutex:
                 self._save(words=False)
         return batch
@@ -348,6 +349,8 @@ class Engine:
             self.door.settle()
             self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
             self._words_wait = not words
+            if closing:
+                self.log.give_back()
 
     def _fold_upto(self, seq: int) -> Projections:
         state = Projections(self._open_body, self.read_body)
