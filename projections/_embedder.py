@@ -122,7 +122,8 @@ def _pinned_bytes(distribution: str, path: str, expected: str) -> bytes:
 
 
 def _is_external_data(path: Path, model: Path) -> bool:
-    return path.name in (f"{model.name}.data", f"{model.name}_data", f"{model.stem}.data")
+    # Some exporters number them: `model.onnx_data_1`.
+    return path.name.startswith((f"{model.name}.data", f"{model.name}_data")) or path.name == f"{model.stem}.data"
 
 
 def _file_sha256(path: Path) -> bytes:

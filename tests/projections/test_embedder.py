@@ -271,6 +271,9 @@ def test_the_model_id_changes_with_all_that_moves_a_vector(tmp_path: Path) -> No
     ids.append(load_embedder(write_model(other, pooled=True)).model_id)
     (other / "tokenizer.json").write_text((other / "tokenizer.json").read_text() + " ")
     ids.append(load_embedder(other / "model.onnx").model_id)
+    for name in ("model.onnx_data", "model.onnx_data_1", "model.onnx.data"):  # weights kept beside the model
+        (other / name).write_bytes(b"weights")
+        ids.append(load_embedder(other / "model.onnx").model_id)
     assert len(ids) == len(set(ids))
     assert ids[0] == load_embedder(model).model_id
 
