@@ -80,9 +80,7 @@ def run(args: argparse.Namespace) -> Result:
             # The packaged model reads English: words carry the other scripts, so they are measured by themselves.
             model = args.model or "none"
             with tempfile.TemporaryDirectory() as folder, _store(Path(folder), "scripts", model) as store:
-                result["scripts"] = find_in_every_script(
-                    store, "words only" if model == "none" else "words and vectors"
-                )
+                result["scripts"] = find_in_every_script(store, vectors=model != "none")
         if args.long:
             result["longmemeval"] = _long(args, cache)
     if lines:

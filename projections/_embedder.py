@@ -146,15 +146,14 @@ def _model_id(settings: Settings, digests: tuple[str, str], output: str | None) 
 
 
 class _Role(NamedTuple):
-    """What is put before a text, as text and as tokens, and what is taken from its vector."""
+    """What is put before a text, as text and as tokens."""
 
     prefix: str
     tokens: list[int]
-    centre: NDArray[np.float32] | None = None
 
 
 class _OnnxEmbedder:
-    """Safe to share between threads: the session and the tokenizer are only read after construction."""
+    """Safe to share between threads: after construction only centres are added, and each comes out the same."""
 
     def __init__(
         self,
@@ -171,9 +170,9 @@ class _OnnxEmbedder:
         self._cut(settings.max_tokens - max(len(self._query.tokens), len(self._passage.tokens)))
         self._session = Session(model, threads, output=settings.output)
         self.model_id = _model_id(settings, digests, None if self._session.is_first else self._session.output)
-        self.dim = self._tried()
-        if settings.centre:
-            self._query, self._passage = self._centred(self._query), self._centred(self._passage)
+        # What a model cannot read is to be found out now, not when somebody asks. The packaged one is known.
+        self.dim = self._tried(1 if isinstance(model, bytes) else settings.max_tokens)
+        self._centres: dict[str, NDArray[np.float32]] = {}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """
@@ -181,15 +180,15 @@ class _OnnxEmbedder:
 
         A text longer than the model reads is cut into overlapping windows; its vector is the mean of theirs.
         """
-        return self._embed(texts, self._passage)
+        return self._embed(texts, self._passage, self._centre_of(self._passage))
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector of a question, of shape `(dim,)`."""
-        return self._embed([text], self._query).reshape(self.dim)
+        return self._embed([text], self._query, self._centre_of(self._query)).reshape(self.dim)
 
     def embed_windows(self, text: str) -> NDArray[np.float32]:
         """Return one unit vector a window of the text, first window first, at most `MAX_WINDOWS`."""
-        return self._vectors(self._windows(text, self._passage), self._passage)
+        return self._vectors(self._windows(text, self._passage), self._centre_of(self._passage))
 
     def _role(self, prefix: str) -> _Role:
         # The space at its end belongs to the word after it.
@@ -201,23 +200,27 @@ class _OnnxEmbedder:
                 raise ModelUnfit(detail=f"a prefix takes more than half of the {self._settings.max_tokens} tokens")
             self._tokenizer.enable_truncation(max_length=length, stride=length // OVERLAP)
 
-    def _tried(self) -> int:
-        """Return how long a vector is, after a text of full length: what fails then must not fail when one is asked."""
-        long = self._tokenizer.encode("a " * self._settings.max_tokens).ids
-        vectors = self._infer([long, long[:2]])
-        if vectors.ndim != 2 or not np.isfinite(vectors).all():
-            raise ModelUnfit(detail=f"`{self._session.output}` is not a vector of numbers a text or token")
+    def _tried(self, words: int) -> int:
+        """Return how long a vector is, by that of a text of so many words."""
+        vectors = self._infer([self._tokenizer.encode("a " * words).ids])
+        if not np.isfinite(vectors).all():
+            raise ModelUnfit(detail=f"`{self._session.output}` is not made of finite numbers")
         return int(vectors.shape[1])
 
-    def _centred(self, role: _Role) -> _Role:
-        return role._replace(centre=self._embed(REFERENCE, role).mean(axis=0, dtype=np.float64).astype(np.float32))
+    def _centre_of(self, role: _Role) -> NDArray[np.float32] | None:
+        if not self._settings.centre:
+            return None
+        # When it is first wanted: a process that only asks needs no centre of passages.
+        if role.prefix not in self._centres:
+            self._centres[role.prefix] = self._embed(REFERENCE, role, None).mean(axis=0, dtype=np.float64).astype("f4")
+        return self._centres[role.prefix]
 
-    def _embed(self, texts: Sequence[str], role: _Role) -> NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str], role: _Role, centre: NDArray[np.float32] | None) -> NDArray[np.float32]:
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         # Texts go in by groups so that the windows of many long texts are never all in memory at once.
         for start in range(0, len(texts), BATCH * 16):
             group = [self._windows(text, role) for text in texts[start : start + BATCH * 16]]
-            vectors = self._vectors([window for windows in group for window in windows], role)
+            vectors = self._vectors([window for windows in group for window in windows], centre)
             position = 0
             for row, windows in enumerate(group, start):
                 out[row] = _mean(vectors[position : position + len(windows)])
@@ -236,7 +239,7 @@ class _OnnxEmbedder:
             return windows
         return [windows[i] for i in np.linspace(0, len(windows) - 1, MAX_WINDOWS).round().astype(int)]
 
-    def _vectors(self, windows: Sequence[list[int]], role: _Role) -> NDArray[np.float32]:
+    def _vectors(self, windows: Sequence[list[int]], centre: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """Return unit vectors; windows of like length share a batch, so that little is spent on padding."""
         if not windows:
             return np.zeros((0, self.dim), dtype=np.float32)
@@ -247,7 +250,7 @@ class _OnnxEmbedder:
             found.extend(zip(batch, self._infer([windows[i] for i in batch]), strict=True))
         found.sort(key=lambda pair: pair[0])
         vectors = np.stack([vector for _, vector in found])
-        return vectors if role.centre is None else _unit(vectors - role.centre)
+        return vectors if centre is None else _unit(vectors - centre)
 
     def _infer(self, ids: Sequence[list[int]]) -> NDArray[np.float32]:
         output, mask = self._session.run(ids)
@@ -256,6 +259,8 @@ class _OnnxEmbedder:
                 layers = ", ".join(self._settings.layers_after)
                 raise ModelUnfit(detail=f"`{self._session.output}` has token vectors, and {layers} comes after pooling")
             output = _pooled(output, mask, self._settings.pooling)
+        if output.ndim != 2 or len(output) != len(ids):
+            raise ModelUnfit(detail=f"`{self._session.output}` has shape {output.shape} for {len(ids)} texts")
         return _unit(output)
 
 
@@ -272,7 +277,8 @@ def _pooled(tokens: NDArray[np.float32], mask: NDArray[np.int64], pooling: Pooli
     if pooling == "cls":
         return tokens[:, 0]
     if pooling == "last":
-        return tokens[np.arange(len(tokens)), np.maximum(mask.sum(axis=1) - 1, 0)]
+        last = np.maximum(mask.sum(axis=1) - 1, 0)
+        return np.asarray(tokens[np.arange(len(tokens)), last], dtype=np.float32)
     weights = mask[:, :, None].astype(np.float32)
     if pooling == "max":
         return np.asarray(np.where(weights > 0, tokens, -np.inf).max(axis=1), dtype=np.float32)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
-_INTEGERS: Final = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+_INTEGERS: Final = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 # An output that is one vector a text comes first: what the exporter put after the encoder is in it.
 _OUTPUTS: Final = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 
@@ -44,7 +44,7 @@ class Session:
 
     def __init__(self, model: bytes | str, threads: int | None, *, output: str | None = None) -> None:
         self._session = _opened(model, threads)
-        self._kinds: dict[str, type[np.int64 | np.int32]] = {}
+        self._kinds: dict[str, str] = {}
         for each in self._session.get_inputs():
             kind = _INTEGERS.get(each.type)
             if each.name not in _INPUTS or kind is None:
