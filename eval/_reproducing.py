@@ -31,10 +31,10 @@ _KEPT: Final = r"^/ok$|lost|half_visible|without_their|undone|verify_failed|diff
 _SPEED: Final = ("log-speed", "writers", "recall-speed", "guard-speed", "open-speed", "replay-speed-100k")
 
 STEPS: Final = (
-    Step("log-speed", ("log-speed",), 0.2),
+    Step("log-speed", ("log-speed",), 0.5, only=r"^/(?!by size)"),
     Step("writers", ("writers",), 0.2),
     Step("replay-speed-100k", ("replay-speed",), 1.5),
-    Step("recall-speed", ("recall-speed", "--sizes", "10000"), 1.5),
+    Step("recall-speed", ("recall-speed", "--sizes", "10000"), 1, only=r"^/(?!rows/(?!10000/))"),
     Step("guard-speed", ("guard-speed",), 1.5),
     Step("recall-locomo", ("recall", "--sets", "locomo"), 2),
     Step("recall-beam", ("recall", "--sets", "beam"), 4),

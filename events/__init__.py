@@ -125,7 +125,7 @@ from ._notes import (
     verify_note,
 )
 from ._positions import Head, LocatedFrame, Location
-from ._reader import Batch, Event, Follower, Reader
+from ._reader import Batch, Event, Follower, Reader, ScopeReader
 from ._scope import STORE_SCOPE, ancestors, covers, parse_scope
 from ._seal import KEY_BYTES, Sealer, open_blob, seal_blob
 from ._time import (
@@ -245,6 +245,7 @@ __all__ = [
     "ScopeClosed",
     "ScopeDenied",
     "ScopeMalformed",
+    "ScopeReader",
     "ScopeSlots",
     "ScopeUnknown",
     "Sealer",

@@ -128,6 +128,16 @@ class Door:
                 for batch in self._reader.read_new():
                     self._show(batch)
 
+    def catch_up_beside(self, between: Callable[[], None]) -> None:
+        """
+        Apply what was appended since without holding the mutex, calling `between` after each batch; it may raise.
+
+        Only for the thread that opens a store, while everybody else waits to use the door and its followers.
+        """
+        for batch in self._reader.read_new():
+            self._show(batch)
+            between()
+
     def append(self, plan: Plan) -> Batch | None:
         """
         Append what `plan` returns as one batch, durably; None when it returns nothing.

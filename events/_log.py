@@ -235,6 +235,10 @@ class Log:
         """Return the file name of a segment."""
         return self._path(first_seq).name
 
+    def size(self) -> int:
+        """Return the bytes of all segments."""
+        return sum(path.stat().st_size for path in self.segments())
+
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""
         return sorted(self._directory.glob(f"*{_SUFFIX}"))

@@ -48,12 +48,13 @@ from ._engine import Engine, Options
 from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
 from ._exporting import export_scope
 from ._finding import find_id
+from ._folding import Folded
 from ._import_run import ImportReport
 from ._importing import ImportOptions, import_file
 from ._keys import sign_replacement
 from ._operator import Operator
 from ._points import KnownAt, Point
-from ._reading import Reads, check_reads
+from ._reach import Reads, check_reads
 from ._rebuilding import Asked, rebuilt
 from ._receipts import prove
 from ._replayed import PastStore
@@ -154,6 +155,16 @@ class Store:
     def id(self) -> str:
         """The store's id."""
         return self._engine.files.store_id.hex()
+
+    @property
+    def folding(self) -> Folded | None:
+        """
+        How far the log is folded beside, or None when all of it is: then nothing waits.
+
+        A long log without a snapshot that fits is folded so after opening. Sessions read memories as they are
+        meanwhile; what writes, decides or asks of the past waits.
+        """
+        return self._engine.folded
 
     @property
     def warning(self) -> str | None:
@@ -418,9 +429,13 @@ class Store:
             self._engine.refresh()
             return self._engine.state.digests()
 
-    def stats(self) -> dict[str, object]:
-        """Return counts and sizes. Erased memories are counted apart."""
-        return stats_of(self._engine)
+    def stats(self, *, wait: bool = True) -> dict[str, object]:
+        """
+        Return counts and sizes. Erased memories are counted apart.
+
+        With `wait=False` what is not known while the log is folded beside is None, and `folding` says how far that is.
+        """
+        return stats_of(self._engine, wait=wait)
 
 
 def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:

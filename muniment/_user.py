@@ -67,7 +67,7 @@ from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
 from ._keys import sign_replacement
 from ._once import append_once
-from ._reading import Reads
+from ._reach import Reads
 from ._session import Session
 from ._signing import sign_request
 from ._submit import Submitter

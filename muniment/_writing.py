@@ -30,7 +30,8 @@ from muniment.projections import LATEST, Command, PairModel
 from ._answers import BatchReceipt, Receipt, Refusal, Revision
 from ._engine import Engine
 from ._once import append_once
-from ._reading import Reading, Reads, expand_reads
+from ._reach import Reads, expand_reads
+from ._reading import Reading
 from ._revising import Revising, find_contradicted
 
 Planned = Callable[[Moment], Draft]

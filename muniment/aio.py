@@ -20,8 +20,9 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from muniment.gate import Policy, Signer
 
+from ._folding import Folded
 from ._operator import Operator
-from ._reading import Reads
+from ._reach import Reads
 from ._replayed import PastSession, PastStore
 from ._session import Session
 from ._store import Store, open_store
@@ -206,6 +207,11 @@ class AsyncStore(_Mirror[Store]):
     explain = _mirror(Store.explain)
     export = _mirror(Store.export)
     import_file = _mirror(Store.import_file)
+
+    @property
+    def folding(self) -> Folded | None:
+        """How far the log is folded beside, or None when all of it is; see `Store.folding`."""
+        return self.sync.folding
 
     async def __aenter__(self) -> AsyncStore:
         return self

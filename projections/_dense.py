@@ -73,6 +73,8 @@ class Dense:
         self._opened: set[str] = set()
         """Scopes whose kept vectors were opened beside: what they lack now, they never had."""
         self.problem: MunimentError | None = None
+        self.waits_for: str | None = None
+        """Why vectors are not asked meanwhile."""
 
     def query_vector(self, query: str, scopes: Sequence[str]) -> NDArray[np.float32] | None:
         """

@@ -61,7 +61,9 @@ from ._state import (
 )
 
 VERSION: Final = 4
-"""Raised whenever the same log would give another register."""
+"""Raised whenever the same log would give another register, unless `ACTS_VERSION` is enough."""
+ACTS_VERSION: Final = 1
+"""Raised when only commands, decisions, confirmations, prohibitions, enrolments, requests or refusals would differ."""
 ROLLED_BACK: Final = "forgotten before an older log was put back"
 
 

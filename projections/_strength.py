@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._evidence import MAX_COVERED, Bits, Reals
+from ._evidence import Bits, Reals
+from ._scoring import MAX_COVERED
 from ._tokens import analyze_query
 from ._words import WordStats, weight
 

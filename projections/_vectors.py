@@ -27,13 +27,17 @@ SEARCH_EFFORT = 128  # the least number of candidates that a walk of the graph k
 
 # Vectors are kept as whole numbers on this grid. A sum of their products stays below 2**24, where float32 is exact, so
 # a row's cosine is the same whatever else is stored and in whatever order a matrix product adds. It moves a cosine by
-# about 1e-4.
+# about 1e-4. Whole numbers of that size fit two bytes, which is what a large index keeps of each.
 SCALE = np.float32(4080)
 _COSINE = np.float32(1 / (4080 * 4080))
 
 # Above this many rows, the signs of the components choose which rows are scored: 32 times less to read.
 SIGNS_FROM = 4_000
 SIGNED_CANDIDATES = 256  # at least, and 4 times what is asked for, and one row in 200
+HALVED_FROM = 32_000  # rows above which half of the signs choose one in 25, and all signs among those
+_AT_ONCE = 32_768  # rows whose signs are compared at once: what is made of them stays in the processor's cache
+_SCORED_AT_ONCE = 512  # rows that are made floating point at once, for the same reason
+_FAR = np.uint16(np.iinfo(np.uint16).max)  # more signs than any vector has
 
 
 class VectorIndex:
@@ -46,7 +50,7 @@ class VectorIndex:
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
-        self._matrix: Floats = np.zeros((0, dim), dtype=np.float32)
+        self._matrix: Floats | NDArray[np.int16] = np.zeros((0, dim), dtype=np.float32)
         self._signs: Bits = np.zeros((-(-dim // 64), 0), dtype=np.uint64)  # a word of every row, then the next
         self._present: Flags = np.zeros(0, dtype=np.bool_)
         self._erased: Flags = np.zeros(0, dtype=np.bool_)
@@ -71,7 +75,7 @@ class VectorIndex:
         self._present[at] = True
         replaced = at[self._in_graph[at]]
         if self._graph is not None and len(replaced):
-            self._graph.add_items(self._matrix[replaced], replaced, num_threads=1)
+            self._graph.add_items(self._floats(replaced), replaced, num_threads=1)
 
     def erase(self, row: int) -> None:
         """Overwrite the row's vector, here and in the graph; the row gets none again."""
@@ -114,13 +118,13 @@ class VectorIndex:
         end = min(upto, self._end)
         if allowed is None and self._graph is not None and end == self._end:
             candidates = self._from_graph(query, k)
+            cosines = self._exact(query, candidates)
         else:
             wanted = self._present[:end]
             if allowed is not None:
                 end = min(end, len(allowed))
                 wanted = wanted[:end] & allowed[:end]
-            candidates = self._nearest(query, wanted, k)
-        cosines = self._exact(query, candidates)
+            candidates, cosines = self._nearest(query, wanted, k)
         best = np.lexsort((candidates, -cosines))[: max(k, 0)]
         return candidates[best], cosines[best]
 
@@ -148,7 +152,7 @@ class VectorIndex:
             needed = self._graph.get_current_count() + len(rows)
             if needed > self._graph.get_max_elements():
                 self._graph.resize_index(needed)
-            self._graph.add_items(self._matrix[rows], rows, num_threads=1)
+            self._graph.add_items(self._floats(rows), rows, num_threads=1)
             self._in_graph[rows] = True
         return True
 
@@ -156,7 +160,7 @@ class VectorIndex:
         """Return a copy of the vectors of these rows; zeros where there is none."""
         found = np.zeros((len(rows), self.dim), dtype=np.float32)
         known = rows < self._end
-        found[known] = self._matrix[rows[known]]
+        found[known] = self._floats(rows[known])
         return found / SCALE
 
     def _checked(self, query: Floats) -> Floats:
@@ -164,41 +168,51 @@ class VectorIndex:
             raise BadArgument(argument="query", detail=f"expected shape {(self.dim,)}, got {query.shape}")
         return _on_grid(np.asarray(query, dtype=np.float32))
 
-    def _nearest(self, query: Floats, wanted: Flags, k: int) -> Rows:
-        """Return at least the k nearest of the wanted rows, in no order; nearly so when there are very many."""
+    def _nearest(self, query: Floats, wanted: Flags, k: int) -> tuple[Rows, Floats]:
+        """Return at least the k nearest of the wanted rows and their cosines; nearly so when there are very many."""
         count = int(np.count_nonzero(wanted))
-        if count <= max(k, 0):
-            return np.flatnonzero(wanted)
         if k <= 0:
-            return np.zeros(0, dtype=np.int64)
-        if count > SIGNS_FROM:
+            rows = np.zeros(0, dtype=np.int64)
+        elif count > max(SIGNS_FROM, k):
             rows = self._by_signs(query, wanted, max(SIGNED_CANDIDATES, 4 * k, count // 200))
-            cosines = self._exact(query, rows)
-        elif count < len(wanted) // 4:
+        elif count < len(wanted) // 4 or self._matrix.dtype != np.float32:
             rows = np.flatnonzero(wanted)
-            cosines = self._exact(query, rows)
         else:
-            rows = None
             cosines = self._matrix[: len(wanted)] @ query
             if count < len(wanted):
                 cosines[~wanted] = -np.inf
-        near = np.flatnonzero(cosines >= np.partition(cosines, len(cosines) - k)[len(cosines) - k])
-        return near if rows is None else rows[near]
+            rows = np.flatnonzero(wanted) if count <= k else _greatest(cosines, k)
+            return rows, np.asarray(cosines[rows] * _COSINE, dtype=np.float32)
+        cosines = self._exact(query, rows)
+        if len(rows) <= k:
+            return rows, cosines
+        near = _greatest(cosines, k)
+        return rows[near], cosines[near]
 
     def _by_signs(self, query: Floats, wanted: Flags, count: int) -> Rows:
         # A row is chosen by its own signs alone, so that the same rows give the same candidates at any point in time.
-        differing = np.zeros(len(wanted), dtype=np.uint16)
-        for words, asked in zip(self._signs[:, : len(wanted)], _signs(query[None, :])[:, 0], strict=True):
-            differing += np.bitwise_count(words ^ asked)
-        most = 64 * len(self._signs) + 1
-        differing[~wanted] = most
-        # Counting is several times faster than a partition.
-        bound = int(np.searchsorted(np.cumsum(np.bincount(differing, minlength=most)), count))
-        return np.flatnonzero(differing <= min(bound, most - 1))
+        asked = _signs(query[None, :])[:, 0]
+        if len(wanted) <= HALVED_FROM:
+            differing = _differing(self._signs[:, : len(wanted)], asked)
+            differing[~wanted] = _FAR
+            return np.flatnonzero(differing <= _bound(differing, count))
+        # Half of the signs tell which rows are far off; the others are looked at for the rest alone.
+        half = -(-len(asked) // 2)
+        by_half = _differing(self._signs[:half, : len(wanted)], asked[:half])
+        by_half[~wanted] = _FAR
+        enough = max(4 * count, int(np.count_nonzero(wanted)) // 25)
+        every = max(1, len(wanted) >> 12)
+        near = np.flatnonzero(by_half <= _bound(by_half[::every], -(-enough // every)))
+        if len(near) < count:  # what every so manieth row told was not so of the others
+            near = np.flatnonzero(by_half <= _bound(by_half, enough))
+        differing = by_half[near]
+        for words, signs in zip(self._signs[half:], asked[half:], strict=True):
+            differing += np.bitwise_count(words.take(near) ^ signs)
+        return near[differing <= _bound(differing, count)]
 
     def _from_graph(self, query: Floats, k: int) -> Rows:
         graph = self._graph
-        late = self._nearest(query, self._present[: self._end] & ~self._in_graph[: self._end], k)
+        late, _ = self._nearest(query, self._present[: self._end] & ~self._in_graph[: self._end], k)
         in_graph = int(self._in_graph[: self._end].sum())
         if graph is None or k <= 0 or not in_graph:
             return late
@@ -208,11 +222,20 @@ class VectorIndex:
             labels, _ = graph.knn_query(query, k=fetched, num_threads=1)
         except RuntimeError:
             # Deleted ones stood in the way and fewer were reached than asked for: an exact search has no such limit.
-            return self._nearest(query, self._present[: self._end], k)
+            return self._nearest(query, self._present[: self._end], k)[0]
         return np.concatenate((labels[0].astype(np.int64), late))
 
     def _exact(self, query: Floats, rows: Rows) -> Floats:
-        return np.asarray((self._matrix[rows] @ query) * _COSINE, dtype=np.float32)
+        found = np.empty(len(rows), dtype=np.float32)
+        for start in range(0, len(rows), _SCORED_AT_ONCE):
+            part = slice(start, start + _SCORED_AT_ONCE)
+            np.matmul(self._floats(rows[part]), query, out=found[part])
+        found *= _COSINE
+        return found
+
+    def _floats(self, rows: Rows) -> Floats:
+        # `take` copies rows in half the time that indexing needs.
+        return self._matrix.take(rows, axis=0).astype(np.float32, copy=False)
 
     def make_room(self, rows: int) -> None:
         """Make room for that many rows at once; otherwise it grows by halves, and copies."""
@@ -225,7 +248,9 @@ class VectorIndex:
             self._grow(max(end, len(self._present) * 3 // 2, 64))
 
     def _grow(self, room: int) -> None:
-        matrix = np.zeros((room, self.dim), dtype=np.float32)
+        matrix: Floats | NDArray[np.int16] = np.zeros((room, self.dim), dtype=np.int16)
+        if room <= SIGNS_FROM:
+            matrix = matrix.astype(np.float32)
         matrix[: len(self._matrix)] = self._matrix
         self._matrix = matrix
         signs = np.zeros((len(self._signs), room), dtype=np.uint64)
@@ -235,6 +260,28 @@ class VectorIndex:
             np.concatenate((flags, np.zeros(room - len(flags), dtype=np.bool_)))
             for flags in (self._present, self._erased, self._in_graph)
         )
+
+
+def _greatest(cosines: Floats, k: int) -> Rows:
+    """Return where the k greatest of more are, and their equals."""
+    return np.flatnonzero(cosines >= np.partition(cosines, len(cosines) - k)[len(cosines) - k])
+
+
+def _differing(signs: Bits, asked: Bits) -> NDArray[np.uint16]:
+    """Return for each column in how many bits it differs from what is asked for."""
+    rows = signs.shape[1]
+    found = np.empty(rows, dtype=np.uint16)
+    for start in range(0, rows, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        np.add.reduce(np.bitwise_count(signs[:, part] ^ asked[:, None]), axis=0, dtype=np.uint16, out=found[part])
+    return found
+
+
+def _bound(differing: NDArray[np.uint16], count: int) -> int:
+    """Return the least number at or below which there are at least `count`, or all that are not far."""
+    # Counting is several times faster than a partition.
+    found = np.cumsum(np.bincount(differing)[:_FAR])
+    return min(int(np.searchsorted(found, count)), len(found) - 1)
 
 
 def _stand_in(row: int, dim: int) -> Floats:

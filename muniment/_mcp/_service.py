@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from muniment._answers import Answer, Record, jsonable
-from muniment._reading import Reads, Subtree
+from muniment._reach import Reads, Subtree
 from muniment._session import Session
 from muniment._store import Store, open_store
 from muniment.events import MunimentError, NeedsGrant

@@ -9,6 +9,7 @@ from typing import cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muniment._reach import Reach
 from muniment._reading import Reading, Source
 from muniment.events import to_datetime
 from muniment.projections import LATEST, Graph, Memory, Projections
@@ -132,6 +133,9 @@ class Shown:
 
     def now(self) -> int:
         return 0
+
+    def answering(self, reach: Reach) -> Shown:
+        return self
 
     def refresh(self) -> None: ...
 
