@@ -27,7 +27,7 @@ from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
 from ._kinds import Rank
 from ._lock import WriterLock
-from ._log import Log, TornTail
+from ._log import Log
 from ._model import (
     Body,
     Draft,
@@ -39,6 +39,7 @@ from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer
+from ._torn import TornTail
 
 CONTENT_CHUNK = "content/"
 """Chunks of projections whose names begin so hold what was derived from bodies: a forget destroys their keys."""

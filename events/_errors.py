@@ -33,6 +33,7 @@ __all__ = [
     "DiskFull",
     "EnrolDenied",
     "ExtraMissing",
+    "HeadMoved",
     "InvalidInput",
     "KeyMissing",
     "LogCorrupt",
@@ -59,6 +60,7 @@ __all__ = [
     "SequenceGap",
     "SignatureInvalid",
     "StoreClosed",
+    "StoreDamaged",
     "StoreMissing",
     "StoreNewer",
     "StoreReadOnly",
@@ -342,6 +344,14 @@ class SequenceGap(Conflict):
     hint = "rebuild the projection"
 
 
+class HeadMoved(Conflict):
+    """A frame was to be appended behind a head that is not, or no longer, the log's."""
+
+    code = "head_moved"
+    template = "expected event {expected_seq} (`{expected_chain:.16}`) to be the head, it is {seq} (`{chain:.16}`)"
+    hint = "read on from the head that it names, then decide again"
+
+
 # --- Corrupt ----------------------------------------------------------------------------------------------------------
 
 
@@ -351,6 +361,14 @@ class LogCorrupt(Corrupt):
     code = "log_corrupt"
     template = "log damaged at event {seq} ({segment}, byte {offset}): {detail}"
     hint = "`muniment verify` names all that is bad; reading up to that event still works"
+
+
+class StoreDamaged(Corrupt):
+    """The file that says which store this is cannot be read; the log and its keys were not looked at."""
+
+    code = "store_damaged"
+    template = "`{file}` is damaged at line {line}: {detail}"
+    hint = "put the file back from a copy of the store; the log and the keys need no repair for that"
 
 
 class RolledBack(Corrupt):

@@ -24,11 +24,12 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from blake3 import blake3
 
+from ._backend import ChainHead, head_moved
 from ._codec import (
     DIGEST_BYTES,
     FRAME_HEADER_BYTES,
@@ -47,22 +48,12 @@ from ._disk import Disk, raise_typed
 from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
-from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
+from ._torn import SLOTS, SLOTS_OFFSET, TornTail, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
 _SUFFIX: Final = ".seg"
-_RECORDED_AT: Final = struct.Struct(">q")
-_RECORDED_AT_OFFSET: Final = 12
+_RECORDED_AT: Final = struct.Struct(">12xq")
 _SEQ: Final = slice(4, 12)
-
-
-class TornTail(NamedTuple):
-    """Bytes of a commit that was never acknowledged, set aside; `slots` are the key slots that they name."""
-
-    seq: int
-    size: int
-    kept_in: str
-    slots: frozenset[int]
 
 
 class Log:
@@ -176,21 +167,27 @@ class Log:
             WriterPoisoned: an earlier write failed, or this one did with an unknown outcome.
             DiskFull: there was no room; nothing of the frame is left.
         """
-        self._check_writable()
-        if self.head.offset >= self._segment_bytes:
-            self._roll()
-        head = self.head
-        data, chain = format_frame(head.seq + 1, events, Digest(head.chain))
-        self._write_frame(self._fd(head.segment), data, head)
+        before = self.head
+        data, chain = format_frame(before.seq + 1, events, Digest(before.chain))
+        self.append_frame(before.seq, before.chain, data)
         offsets: list[int] = []
         position = FRAME_HEADER_BYTES + 4 * len(events)
         for event in events:
             offsets.append(position)
             position += len(event)
-        frame = Frame(head.seq + 1, list(events), chain, offsets, len(data))
-        located = LocatedFrame(frame, head.segment, head.offset)
+        frame = Frame(before.seq + 1, list(events), chain, offsets, len(data))
+        located = LocatedFrame(frame, self.head.segment, self.head.offset)
         self._advance(frame, recorded_at)
         return located
+
+    def append_frame(self, expected_seq: int, expected_chain: bytes, frame: bytes) -> None:
+        """Write a frame behind the head if that is the one expected, durably; the caller moves the head past it."""
+        self._check_writable()
+        if (expected_seq, expected_chain) != (self.head.seq, self.head.chain):
+            raise head_moved(expected_seq, expected_chain, ChainHead(self.head.seq, Digest(self.head.chain)))
+        if self.head.offset >= self._segment_bytes:
+            self._roll()
+        self._write_frame(self._fd(self.head.segment), frame, self.head)
 
     def complete(self) -> None:
         """
@@ -264,9 +261,13 @@ class Log:
             return None
         if frame is None:
             return None
-        (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1], _RECORDED_AT_OFFSET)
         located = LocatedFrame(frame, head.segment, head.offset)
-        self._advance(frame, recorded_at)
+        try:
+            (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1])
+            self._advance(frame, recorded_at)
+        except struct.error:  # the chain holds: a forger's, who can hash as well as we
+            self.damage = self._corrupt("an event is shorter than its header")
+            return None
         return located
 
     def _advance(self, frame: Frame, recorded_at: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from ._codec import EVENT_HEADER, FRAME_HEADER, FRAME_HEADER_BYTES, FRAME_MAGIC, NO_SLOT, is_frame_header
 
@@ -12,6 +12,15 @@ SLOTS: Final = struct.Struct(">II")
 SLOTS_OFFSET: Final = 36
 """Where an event names its two key slots."""
 _SECTOR: Final = 512
+
+
+class TornTail(NamedTuple):
+    """Bytes of a commit that was never acknowledged, set aside; `slots` are the key slots that they name."""
+
+    seq: int
+    size: int
+    kept_in: str
+    slots: frozenset[int]
 
 
 def is_torn(data: bytes, at: int, offset: int) -> bool:

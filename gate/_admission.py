@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from muniment.events import (
+    REPEATED,
     AlreadyDone,
     CommandConflict,
     Draft,
@@ -59,6 +60,8 @@ class Existing(NamedTuple):
     seq: int
     recorded_at: int
     hash: bytes
+    note: Draft | None = None
+    """The event that keeps the command id under which it was said again; None where there is nothing to keep."""
 
 
 class Batch:
@@ -69,7 +72,7 @@ class Batch:
         self._at = at
         self._said: dict[bytes, list[tuple[Remembered, Draft, int]]] = {}
         self._stated: dict[tuple[str, bytes], Remembered] = {}
-        self._commands: dict[tuple[str, str, str], tuple[Remembered, Draft, int]] = {}
+        self._commands: dict[tuple[str, str, str], tuple[bytes | None, Existing]] = {}
 
     def add(self, draft: Draft) -> None:
         """Take in the next draft."""
@@ -78,10 +81,21 @@ class Batch:
             seq = self._at.first_seq + len(self.drafts)
             self._said.setdefault(envelope.text_key, []).append((envelope, draft, seq))
             if envelope.command_id is not None:
-                self._commands[envelope.scope, envelope.actor, envelope.command_id] = (envelope, draft, seq)
+                self._keep(envelope, envelope.command_id, Existing(draft.id, seq, self._at.recorded_at, b""))
             if envelope.belief_key is not None and not envelope.many and self._holds_now(envelope):
                 self._stated[envelope.scope, envelope.belief_key] = envelope
         self.drafts.append(draft)
+
+    def note(self, existing: Existing) -> None:
+        """Take in the command id of what only repeats something."""
+        if existing.note is not None:
+            envelope = existing.note.envelope
+            if envelope.command_id is not None:
+                self._keep(envelope, envelope.command_id, existing)
+            self.drafts.append(existing.note)
+
+    def _keep(self, envelope: Envelope, command_id: str, said: Existing) -> None:
+        self._commands[envelope.scope, envelope.actor, command_id] = (envelope.payload_key, said)
 
     def repeat_of_command(self, request: MemoryRequest) -> Existing | None:
         """Return the earlier draft under the same command id; raises CommandConflict when it says something else."""
@@ -90,10 +104,10 @@ class Batch:
         said = self._commands.get((request.handle.scope, request.handle.actor, request.command_id))
         if said is None:
             return None
-        envelope, draft, seq = said
-        if envelope.payload_key != request.payload_key:
-            raise CommandConflict(command_id=request.command_id, first_seq=seq)
-        return Existing(draft.id, seq, self._at.recorded_at, b"")
+        payload_key, first = said
+        if payload_key != request.payload_key:
+            raise CommandConflict(command_id=request.command_id, first_seq=first.seq)
+        return first._replace(note=None)
 
     def find(self, envelope: Remembered, stated: Remembered | None) -> Existing | None:
         """Return the earlier draft that says the same of all that interval, and that `stated` did not replace."""
@@ -224,7 +238,7 @@ class Admission:
         draft = self._draft(request, target, rank, at)
         self.check_value(draft, handle, rank)
         repeat = self._repeat(draft, at, batch)
-        return draft if repeat is None else repeat
+        return draft if repeat is None else repeat._replace(note=_note(draft.envelope, repeat, at))
 
     def check_value(self, draft: Draft, handle: Handle, rank: Rank) -> None:
         """Raise Tombstoned or RetiredValue when the value may not come in (I6). Ranks count, not derived ones."""
@@ -343,6 +357,17 @@ class Admission:
         beliefs = self._state.beliefs.at_key(stated.scope, key, valid_at=now, known=LATEST)
         holder = next((b.memory.envelope for b in beliefs if not b.memory.envelope.many), None)
         return holder is None or may_change(stated.origin, stated.rank, holder.origin, holder.rank)
+
+
+def _note(said: Envelope, repeat: Existing, at: Moment) -> Draft | None:
+    # Without it the same command id with another text would pass for a first use (and a retry after a forget too).
+    if said.command_id is None:
+        return None
+    envelope = RefusedWrite(
+        scope=said.scope, actor=said.actor, origin=said.origin, rank=said.rank, principal=said.principal,
+        command_id=said.command_id, payload_key=said.payload_key, verb="remember", code=REPEATED, because_of=repeat.id,
+    )  # fmt: skip
+    return Draft(id=new_id(at.recorded_at), envelope=envelope)
 
 
 def words_draft(envelope: Envelope, at: Moment, reason: str | None, *, slot: int | None = None) -> Draft:

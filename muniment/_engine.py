@@ -193,29 +193,29 @@ class Engine:
             self.door.catch_up()
         return self._state.missing_erasures(self.keys.shredded, self.keys.ledger)
 
-    def accept_rollback(self, reason: str) -> Event:
-        """Go on with an older log, keeping what its later part had erased erased, and refused."""
+    def rollback_draft(self, at: Moment, reason: str) -> Draft:
+        """Return what goes on with an older log: what its later part had erased stays erased, and refused."""
+        envelope = RollbackAccepted(
+            scope=STORE_SCOPE,
+            actor=OPERATOR,
+            origin=OPERATOR,
+            rank=Rank.EXTERNAL,
+            erased_slots=tuple(sorted(self.keys.shredded)),
+            tombstones=self.keys.ledger,
+        )
+        return words_draft(envelope, at, reason)
+
+    def append_acceptance(self, plan: Plan) -> Batch | None:
+        """Append what accepts the older log, or find it accepted; from then on this process appends again."""
         self._check_open()
-
-        def plan(at: Moment) -> Draft:
-            envelope = RollbackAccepted(
-                scope=STORE_SCOPE,
-                actor=OPERATOR,
-                origin=OPERATOR,
-                rank=Rank.EXTERNAL,
-                erased_slots=tuple(sorted(self.keys.shredded)),
-                tombstones=self.keys.ledger,
-            )
-            return words_draft(envelope, at, reason)
-
-        event = self._one(self.door.append(lambda at: [plan(at)]))
+        batch = self.door.append(plan)
         self.rolled_back = 0
         log = self.reader().log
         try:
             self.witness.drop_contradicted(log)
         finally:
             log.close()
-        return event
+        return batch
 
     @property
     def store_id(self) -> bytes:
@@ -285,15 +285,6 @@ class Engine:
             with self.lock.hold():
                 self.door.settle()
                 return self.witness.write(self.state.tree, self.head, lambda: self.reader().log)
-
-    def append_one(self, plan: Callable[[Moment], Draft]) -> Event:
-        """Append one event through the door, and return it."""
-        return self._one(self.append(lambda at: [plan(at)]))
-
-    def _one(self, batch: Batch | None) -> Event:
-        if batch is None:
-            raise AssertionError("a plan of one event wrote none")
-        return batch.events[0]
 
     def read_body(self, place: Location) -> Body | None:
         """Return an event's body by its place."""

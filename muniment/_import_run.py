@@ -290,6 +290,7 @@ class ImportRun:
             judged.keep(item, outcome.id)
             if isinstance(outcome, Existing):
                 judged.repeated += 1
+                batch.note(outcome)
             else:
                 judged.written.append(item)
                 batch.add(outcome)

@@ -262,12 +262,12 @@ class Reading:
 
     def sql(self, query: str, *, valid_at: Instant | None = None, known_at: KnownAt | None = None) -> Table:
         """
-        Return (columns, rows) of one SELECT over the views `memories`, `beliefs`, `links`, `events`, `decisions` and
-        `tombstones`, which hold this session's scopes and no other. Instants are in UTC.
+        Return (columns, rows) of one SELECT over the views `memories`, `stubs`, `beliefs`, `links`, `events`,
+        `decisions` and `tombstones`, which hold this session's scopes and no other. Instants are in UTC.
 
         Raises:
             BadArgument: it is not one SELECT, uses a function that it may not, or cannot be run.
-            QueryTooLarge: it takes more than ten seconds, 1 GB of memory, or 100 000 rows.
+            QueryTooLarge: it takes more than ten seconds, 100 tables, 1 GB of memory, or 100 000 rows.
         """
         return run_sql(
             self._source,

@@ -8,21 +8,14 @@ from types import TracebackType
 from typing import IO, Final, Unpack, cast
 
 from muniment.events import (
-    STORE_SCOPE,
     BadArgument,
     BadValue,
     Disk,
-    Draft,
-    EnrolDenied,
-    Enrolled,
     Head,
-    Moment,
     NotFound,
-    Rank,
     StoreMissing,
     create_store,
     find_store,
-    new_id,
     parse_scope,
     wall_clock,
 )
@@ -34,8 +27,6 @@ from muniment.gate import (
     Signed,
     Signer,
     check_actor,
-    check_list,
-    check_public_key,
     parse_signed,
     rank_of,
 )
@@ -51,7 +42,7 @@ from ._finding import find_id
 from ._folding import Folded
 from ._import_run import ImportReport
 from ._importing import ImportOptions, import_file
-from ._keys import sign_replacement
+from ._keys import Enrolment, enroll_key
 from ._operator import Operator
 from ._points import KnownAt, Point
 from ._reach import Reads, check_reads
@@ -62,13 +53,14 @@ from ._replaying import replayed
 from ._session import Session
 from ._sql import Table, run_sql
 from ._stats import stats_of
-from ._submit import Submitter
+from ._submit import Submitter, replace_key
 from ._user import UserSession, check_principal, check_user, user_handle
 from ._verifying import verify_store
 from ._version import VERSION
 from ._witness import Checkpoint
-from ._writing import event_receipt
 
+UNNAMED: Final = "agent:unnamed"
+"""Who speaks through a handle that names nobody."""
 _NO_VECTORS: Final = ("none", "off")
 
 
@@ -178,14 +170,19 @@ class Store:
 
     # --- handles ------------------------------------------------------------------------------------------------------
 
-    def session(self, *, scope: str, actor: str = "user", origin: str | None = None, reads: Reads = ()) -> Session:
+    def session(self, *, scope: str, actor: str | None = None, origin: str | None = None, reads: Reads = ()) -> Session:
         """
         Return a session for one speaker. `origin="user"` is for the host's transcripts of the user's own words.
+
+        Whoever is not named is `agent:unnamed`, or `user` where the origin says so: leaving a name out gives no
+        authority. `actor="user"` alone, or `"user:NAME"`, speaks as the user too, unsigned.
 
         Raises:
             ScopeMalformed, BadArgument: scope, actor or origin cannot be used. SecretFound: one holds a credential.
         """
         checked = parse_scope(scope)
+        if actor is None:
+            actor = "user" if origin == "user" else UNNAMED
         check_actor(actor)
         if origin is not None and origin.startswith("user") and origin != "user":
             raise BadArgument(argument="origin", detail="a named user speaks through `user_session`")
@@ -221,40 +218,31 @@ class Store:
 
     # --- principals ---------------------------------------------------------------------------------------------------
 
-    def enroll(self, principal: str, public_key: bytes, *, scopes: Sequence[str], recovery: bool = False) -> Receipt:
+    def enroll(
+        self, principal: str, public_key: bytes, *, scopes: Sequence[str], recovery: bool = False,
+        command_id: str | None = None,
+    ) -> Receipt:  # fmt: skip
         """
         Let a key speak for a principal in some scopes and those below. Only the handle that created the store may.
 
         A `recovery` key, to be kept away from every machine, signs nothing but the replacement of a lost one.
 
         Raises:
-            EnrolDenied: this handle opened an existing store.
+            EnrolDenied: this handle opened an existing store, and `command_id` names nothing that was done before.
+            CommandConflict: the command id was used for another key, other scopes, or another purpose.
         """
-        if not self._created:
-            raise EnrolDenied(principal=principal, detail="this handle did not create the store")
-        return self.enroll_by(principal, public_key, scopes=scopes, by="creator", recovery=recovery)
+        return self.enroll_by(
+            principal, public_key, scopes=scopes, by="creator", recovery=recovery, command_id=command_id
+        )
 
     def enroll_by(
-        self, principal: str, public_key: bytes, *, scopes: Sequence[str], by: str, recovery: bool = False
-    ) -> Receipt:
+        self, principal: str, public_key: bytes, *, scopes: Sequence[str], by: str, recovery: bool = False,
+        command_id: str | None = None,
+    ) -> Receipt:  # fmt: skip
         """Enroll on behalf of a person at a terminal; for `muniment enroll`, which has asked that person."""
         check_user(principal)
-        check_public_key(public_key)
-        if by not in ("creator", "terminal"):
-            raise BadArgument(argument="by", detail="expected creator or terminal")
-        if not scopes:
-            raise BadArgument(argument="scopes", detail="name at least one scope")
-        checked = tuple(parse_scope(scope) for scope in check_list(scopes, "scopes"))
-
-        def plan(at: Moment) -> Draft:
-            envelope = Enrolled(
-                scope=STORE_SCOPE, actor=principal, origin=by, rank=Rank.EXTERNAL, principal=principal,
-                key=bytes(public_key), scopes=checked, by=by, recovery=recovery,
-            )  # fmt: skip
-            return Draft(id=new_id(at.recorded_at), envelope=envelope)
-
-        with self._engine.mutex:
-            return event_receipt(self._engine.append_one(plan))
+        wanted = Enrolment(principal, public_key, scopes, by, recovery, command_id)
+        return enroll_key(self._engine, wanted, created=self._created)
 
     def recover(
         self,
@@ -264,6 +252,7 @@ class Store:
         public_key: bytes,
         signer: Signer,
         scopes: Sequence[str] | None = None,
+        command_id: str | None = None,
     ) -> Receipt:
         """
         Put a new key in the place of one that was lost or stolen, signed by the principal's recovery key.
@@ -274,8 +263,9 @@ class Store:
             SignatureInvalid: the signer is no recovery key of this principal, or the new key would gain scopes.
             NotFound: the lost key does not speak for the principal.
         """
-        signed = sign_replacement(self._engine, principal, signer, public_key, scopes=scopes, replaces=lost)
-        return Submitter(self._engine).submit(signed)
+        return replace_key(
+            self._engine, principal, signer, public_key, scopes=scopes, replaces=lost, command_id=command_id
+        )
 
     def submit(self, signed: Signed | str) -> Receipt:
         """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""

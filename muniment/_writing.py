@@ -13,11 +13,13 @@ from muniment.events import (
     Draft,
     Event,
     Moment,
+    Plan,
     Rank,
     Refused,
     format_id,
     to_datetime,
 )
+from muniment.events import Batch as EventBatch
 from muniment.gate import (
     Batch,
     Existing,
@@ -151,6 +153,8 @@ class Writing(Reading):
                 outcomes.append(outcome)
                 if isinstance(outcome, Draft):
                     batch.add(outcome)
+                else:
+                    batch.note(outcome)
             return batch.drafts
 
         # Not under the mutex: threads that wait for the same fsync share a frame.
@@ -226,6 +230,22 @@ class Writing(Reading):
             if done is None:
                 raise AssertionError("a deed wrote nothing")
             return command_receipt(done) if isinstance(done, Command) else event_receipt(done.events[0])
+
+
+def done_once(
+    engine: Engine,
+    handle: Handle,
+    command_id: str | None,
+    payload_key: bytes,
+    plan: Plan,
+    append: Callable[[Plan], EventBatch | None] | None = None,
+) -> Receipt:
+    """Append one deed and return its receipt, or that of the same command before, having written nothing."""
+    with engine.mutex:
+        done = append_once(engine, handle, command_id, payload_key, plan, append)
+        if done is None:
+            raise AssertionError("a deed wrote nothing")
+        return command_receipt(done) if isinstance(done, Command) else event_receipt(done.events[0])
 
 
 def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Draft:

@@ -221,8 +221,10 @@ class AsyncStore(_Mirror[Store]):
     ) -> None:
         await self.close()
 
-    def session(self, *, scope: str, actor: str = "user", origin: str | None = None, reads: Reads = ()) -> AsyncSession:
-        """Return a session for one speaker."""
+    def session(
+        self, *, scope: str, actor: str | None = None, origin: str | None = None, reads: Reads = ()
+    ) -> AsyncSession:
+        """Return a session for one speaker; see `Store.session`."""
         return AsyncSession(self.sync.session(scope=scope, actor=actor, origin=origin, reads=reads))
 
     def user_session(

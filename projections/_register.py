@@ -13,6 +13,7 @@ from typing import Final, cast
 import msgspec
 
 from muniment.events import (
+    REPEATED,
     Batch,
     Body,
     Confirmed,
@@ -96,10 +97,9 @@ class Register(Kept):
         if scope not in self.scopes:
             self.scopes[scope] = header.scope_slot
         if envelope.command_id is not None:
-            command = Command(
-                envelope.payload_key, header.id, header.seq, header.recorded_at, event.hash, type(envelope).__name__
-            )
-            self.commands.add(scope, actor, envelope.command_id, command)
+            command = self._command(event, envelope)
+            if command is not None:
+                self.commands.add(scope, actor, envelope.command_id, command)
         target: bytes | None = None
         if isinstance(envelope, MemoryEnvelope):
             self._remembered(event, envelope)
@@ -112,6 +112,18 @@ class Register(Kept):
             header.seq, header.recorded_at, header.type, header.id, scope, actor, envelope.origin, event.hash, target
         )
         self.timeline.table.fresh.append(row)
+
+    def _command(self, event: Event, envelope: Envelope) -> Command | None:
+        header = event.header
+        if isinstance(envelope, RefusedWrite) and envelope.code == REPEATED:
+            # A retry gets the receipt of what was there, as the first call did.
+            memory = self.memories.get(envelope.because_of or b"")
+            if memory is None:
+                return None
+            said = memory.id, memory.seq, memory.recorded_at, memory.hash, type(memory.envelope).__name__
+            return Command(envelope.payload_key, *said)
+        said = header.id, header.seq, header.recorded_at, event.hash, type(envelope).__name__
+        return Command(envelope.payload_key, *said)
 
     def _remembered(self, event: Event, envelope: MemoryEnvelope) -> None:
         header = event.header
@@ -328,6 +340,8 @@ class Register(Kept):
         )
 
     def _refused(self, _event: Event, envelope: RefusedWrite) -> None:
+        if envelope.code == REPEATED:
+            return
         key = (envelope.scope, envelope.code)
         self.refusals[key] = self.refusals.get(key, 0) + 1
 
@@ -369,6 +383,8 @@ class Register(Kept):
 
 
 def _target_of(envelope: Envelope) -> bytes | None:
+    if isinstance(envelope, RefusedWrite) and envelope.code == REPEATED:
+        return envelope.because_of
     return cast("bytes | None", getattr(envelope, "target", None))
 
 

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.events._codec import EVENT_HEADER, NO_COMMITMENT, NO_SLOT, SEGMENT_HEADER_BYTES, format_frame
+from muniment.events._codec import EVENT_HEADER, NO_COMMITMENT, NO_SLOT, SEGMENT_HEADER_BYTES, Digest, format_frame
 from muniment.events._disk import Disk
 from muniment.events._errors import DiskFull, LogCorrupt, MunimentError, StoreReadOnly, WriterPoisoned
 from muniment.events._lock import Mark, WriterLock
-from muniment.events._log import Log, TornTail
+from muniment.events._log import Log
+from muniment.events._torn import TornTail
 
 from .faults import Fault, FaultyDisk, HastyDisk, NothingSurvives, Outcome
 from .stores import contents
@@ -183,6 +184,21 @@ def test_i10_a_log_cut_at_every_byte_of_its_last_frame_is_recovered(tmp_path: Pa
         again.close()
         if torn:
             assert whole[start:size] == (tmp_path / "log" / torn.kept_in).read_bytes()
+
+
+def test_i02_a_chained_event_that_is_shorter_than_its_header_is_damage(tmp_path: Path) -> None:
+    """The chain has no key: a forger makes it hold, and reading must still say where, not end in an error of ours."""
+    log = opened(make(tmp_path))
+    append(log, 40)
+    forged, _ = format_frame(2, [b"x"], Digest(log.head.chain))
+    log.close()
+    with next((tmp_path / "log").glob("*.seg")).open("ab") as file:
+        file.write(forged)
+    again = opened(tmp_path)
+    assert 1 == len(read(again))
+    assert isinstance(again.damage, LogCorrupt)
+    assert 2 == again.damage.facts["seq"]
+    again.close()
 
 
 @pytest.mark.parametrize("sector", range(1, 5))

@@ -116,8 +116,10 @@ def test_i04_sql_agrees_with_the_register_at_every_point(
                 (m.id.hex(), *beliefs.standing(m, valid_at=valid_at, known=known)) for m in seen(history, scopes, known)
             ]
             _, rows = graph.query(
-                "SELECT id, status, holds FROM memories ORDER BY seq", valid_at=valid_at, known=known, scopes=scopes
-            )
+                "SELECT id, status, holds FROM (SELECT id, status, holds, seq FROM memories "
+                "UNION ALL SELECT id, status, false, seq FROM stubs) ORDER BY seq",
+                valid_at=valid_at, known=known, scopes=scopes,
+            )  # fmt: skip
             assert expected == rows
 
             current = [b.memory.id for b in beliefs.keys(scopes, valid_at=valid_at, known=known)]
