@@ -82,9 +82,10 @@ def open_store(
     """
     Open the store in a directory, or create one.
 
-    `model` is a path to a sentence-embedding ONNX file with its tokenizer beside it, `"none"` for words only, or None
-    for the packaged one. `policy` is a Policy or a TOML file. `secrets` is `refuse` or `mask`. `clock` gives
-    microseconds since the epoch, and is for tests and simulations; so is `segment_bytes`.
+    `model` is a path to a sentence-embedding ONNX file, or a folder with one, its tokenizer and settings beside it
+    (docs/recall.md), `"none"` for words only, or None for the packaged one. `policy` is a Policy or a TOML file.
+    `secrets` is `refuse` or `mask`. `clock` gives microseconds since the epoch, and is for tests and simulations; so is
+    `segment_bytes`.
 
     `anchor` is a file elsewhere that holds the newest checkpoint: made when it is missing, advanced at each checkpoint,
     and a log that does not extend it is refused. `log_key` signs checkpoints: a KeyFile, its path, or any Signer.
