@@ -110,6 +110,8 @@ class ScopeWords:
         self._threads = Threads()
         self._facets = FacetIndex()
         self._closed: JoinedWords | None = None
+        self._waiting: set[int] = set()
+        """Closed chunks of which rows were erased since they were joined."""
         self._settled = 0
         """Rows below which all words are in memory, and packed unless they are of the newest chunk."""
         self.erased: set[int] = set()
@@ -139,26 +141,38 @@ class ScopeWords:
             segment = self._segments.get(chunk)
             if segment is None:
                 segment = self._segments[chunk] = self._load(chunk, first, end) or Segment(first)
-                self._closed = None
+                self._reopen(number)
             if segment.end < end:
-                if not is_newest or segment.is_packed:
-                    self._closed = None
+                if segment.is_packed:
+                    self._reopen(number)
                 self._extend(segment, end)
-            if not is_newest and not segment.is_packed:
+            if not is_newest:
                 segment.packed()
+
+    def _reopen(self, number: int) -> None:
+        """Learn that a closed chunk changes by more than erasures."""
+        if self._closed is not None and number < len(self._closed.parts):
+            if number == len(self._closed.parts) - 1:
+                self._closed.pop()
+                self._waiting.discard(number)
+            else:
                 self._closed = None
+                self._waiting.clear()
 
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here; what is not loaded yet is corrected when it is."""
         self.erased.add(row)
         self._facets.erase(row)
         self._bound()
-        chunk = self._chunks[bisect_right(self._firsts, row) - 1]
-        segment = self._segments.get(chunk)
+        number = bisect_right(self._firsts, row) - 1
+        segment = self._segments.get(self._chunks[number])
         if segment is not None and row < segment.end:
             segment.erase(row)
-            self._closed = None  # it may keep what the row held
             self._settled = 0
+            if self._closed is not None and number < len(self._closed.parts):
+                # Its words are not put together again for each row of many: that waits for somebody who asks.
+                self._closed.erase(number, row - segment.first)
+                self._waiting.add(number)
         if row < self._threads.rows:
             self._threads.erase(row)
 
@@ -187,6 +201,7 @@ class ScopeWords:
         """Let go of a chunk's words: whoever asks for them next makes them from what was saved, or from the log."""
         self._segments.pop(chunk, None)
         self._closed = None
+        self._waiting.clear()
         self._settled = 0
 
     def states(self) -> Mapping[int, tuple[int, int, int]]:
@@ -294,8 +309,16 @@ class ScopeWords:
         newest = self._segments[self._chunks[-1]]
         # One that was just loaded is as it was saved until something is added to it.
         closed = len(self._chunks) - (0 if newest.is_packed else 1)
-        if self._closed is None or len(self._closed.parts) != closed:
-            self._closed = JoinedWords([self._segments[chunk].packed() for chunk in self._chunks[:closed]])
+        if self._closed is None:
+            self._closed = JoinedWords([])
+        while len(self._closed.parts) > closed:
+            self._closed.pop()
+            self._waiting.discard(len(self._closed.parts))
+        for chunk in self._chunks[len(self._closed.parts) : closed]:
+            self._closed.append(self._segments[chunk].packed())
+        while self._waiting:
+            number = self._waiting.pop()
+            self._closed.put_back(number, self._segments[self._chunks[number]].packed())
         if closed and upto > 0:
             yield self._closed, 0
         if isinstance(newest.words, WordIndex) and newest.first < upto:

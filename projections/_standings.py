@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,7 +34,7 @@ _NUMBERS: Final = {status: number for number, status in enumerate(Status, 1)}
 _UNKNOWN: Final = 0
 
 
-class Standing(NamedTuple):
+class Standing(msgspec.Struct, frozen=True, gc=False):
     """A memory's status at a point, and whether it holds there: valid, and for a keyed one the value of its key."""
 
     status: Status

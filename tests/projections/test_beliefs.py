@@ -117,7 +117,8 @@ def _by_asking(
         if memory.seq > known:
             found.append(False)
             continue
-        status, holds = state.beliefs.standing(memory, valid_at=valid_at, known=known)
+        standing = state.beliefs.standing(memory, valid_at=valid_at, known=known)
+        status, holds = standing.status, standing.holds
         history = status not in LIVE and not LIVE.issuperset(statuses)
         is_asked = status in statuses and memory.erasure is None and is_listed(memory, status, author)
         found.append(is_asked and (holds or history))
