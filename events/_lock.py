@@ -7,8 +7,8 @@ The turnstile is a second `flock`, on the directory of the log. Whoever wants th
 waits for the lock, then lets the turnstile go: a writer that has just released the lock cannot take it again before the
 one that is waiting for it.
 
-The mark is 48 bytes of the lock file: where the frame begins that is being written, or zeros. It is set before the
-frame's first byte and cleared after its fdatasync.
+The mark is the first 48 bytes of the lock file: where the frame begins that is being written, or zeros. It is set
+before the frame's first byte and cleared after its fdatasync.
 
      0  8     b"MNMARK1\0"
      8  u64   first sequence number of the segment
@@ -18,6 +18,9 @@ frame's first byte and cleared after its fdatasync.
 
     a reader never reads past it, so it never shows what a power cut could take back
     a writer that finds it set knows that the last holder died or failed in between, and recovers before it appends
+
+Behind it stand 8 bytes that a rebuild changes once it has swapped what is saved: whoever has the store open reads them
+with the mark, and then starts again from what was swapped in. They say nothing but that they changed.
 
 It needs no fsync of its own: it guards against processes that end, and a power cut ends all of them. So after a power
 cut the file may hold any mark that it ever held, and a copy may hold the mark of another moment than its log. A mark of
@@ -42,6 +45,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MAGIC: Final = b"MNMARK1\0"
 MARK_BYTES: Final = _MARK.size
 _NONE: Final = bytes(MARK_BYTES)
+_SWAP_BYTES: Final = 8
 
 
 class Mark(NamedTuple):
@@ -62,6 +66,8 @@ class WriterLock:
         self._inode = 0
         self._turnstile: int | None = None
         self._reading: int | None = None
+        self.swap = b""
+        """What stood behind the mark when that was last read; it is another after each swap."""
 
     def hold(self) -> _Hold:
         """Wait for the lock and hold it; gives True to the outermost holder, who has to catch up first."""
@@ -109,6 +115,10 @@ class WriterLock:
         """Say that it is durable, or gone; the lock is held."""
         os.pwrite(self._descriptor(), _NONE, 0)
 
+    def announce_swap(self) -> None:
+        """Say that what is saved was swapped, for those who look at the mark; the lock is held."""
+        os.pwrite(self._descriptor(), os.urandom(_SWAP_BYTES), MARK_BYTES)
+
     def mark(self) -> Mark | None:
         """Return the mark, or None; needs neither the lock nor the right to write."""
         if self._reading is None:
@@ -116,10 +126,11 @@ class WriterLock:
                 self._reading = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 return None  # a copy without it has no writer
-        data = os.pread(self._reading, _MARK.size, 0)
-        if len(data) < _MARK.size or data == _NONE:
+        data = os.pread(self._reading, MARK_BYTES + _SWAP_BYTES, 0)
+        self.swap = data[MARK_BYTES:]
+        if len(data) < MARK_BYTES or data.startswith(_NONE):
             return None
-        magic, segment, offset, boot, inode = _MARK.unpack(data)
+        magic, segment, offset, boot, inode = _MARK.unpack_from(data)
         is_ours = (magic, boot, inode) == (_MAGIC, _boot_id(), os.fstat(self._reading).st_ino)
         return Mark(segment, offset) if is_ours else None
 
