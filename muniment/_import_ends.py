@@ -146,11 +146,11 @@ class Ends:
                     continue
                 seen.add(memory.id)
                 until = ending.at
-                if until is not None and until <= memory.envelope.valid_from:
-                    until = None  # it was withdrawn before it would have held
+                if until is not None:
+                    until = max(until, memory.envelope.valid_from)  # withdrawn before it would have held
                 name, reason, voice = self._id(ending.name), self._words(ending.reason), _voice_of(memory)
                 with suppress(AlreadyDone):
-                    drafts.append(self._engine.deeds.retire(voice, name, at, reason=reason, valid_to=until))
+                    drafts.append(self._engine.deeds.retire(voice, name, at, reason=reason, valid_to=until, never=True))
             return drafts
 
         if not self._dry_run:
