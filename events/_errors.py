@@ -39,6 +39,7 @@ __all__ = [
     "LogCorrupt",
     "ModelChanged",
     "ModelMissing",
+    "ModelUnfit",
     "MunimentError",
     "NeedsGrant",
     "NotFound",
@@ -499,6 +500,14 @@ class ModelMissing(Unavailable):
     code = "model_missing"
     template = "the embedding model cannot be loaded: {detail}"
     hint = "install the model package, or name another model"
+
+
+class ModelUnfit(Unavailable):
+    """A model's files can be read, and are not those of a text encoder as it is expected."""
+
+    code = "model_unfit"
+    template = "the model does not fit: {detail}"
+    hint = "docs/recall.md says which models fit, and what `model.toml` beside one can say"
 
 
 def all_codes() -> dict[str, type[MunimentError]]:

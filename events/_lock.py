@@ -7,24 +7,28 @@ The turnstile is a second `flock`, on the directory of the log. Whoever wants th
 waits for the lock, then lets the turnstile go: a writer that has just released the lock cannot take it again before the
 one that is waiting for it.
 
-The mark is the first 48 bytes of the lock file: where the frame begins that is being written, or zeros. It is set
-before the frame's first byte and cleared after its fdatasync.
+The mark is 48 bytes of the lock file: where the frame begins that is being written, or zeros. It is set before the
+frame's first byte and cleared after its fdatasync. The sign behind it says who held the lock last. What follows that is
+another once a rebuild has swapped what is saved.
 
      0  8     b"MNMARK1\0"
      8  u64   first sequence number of the segment
     16  u64   offset
     24  16    the kernel's boot id
     40  u64   inode of the lock file
+    48  16    the sign of the last holder: random, drawn anew whenever a store is opened
+    64  8     random, drawn anew at each swap; absent before the first
 
     a reader never reads past it, so it never shows what a power cut could take back
     a writer that finds it set knows that the last holder died or failed in between, and recovers before it appends
 
-Behind it stand 8 bytes that a rebuild changes once it has swapped what is saved: whoever has the store open reads them
-with the mark, and then starts again from what was swapped in. They say nothing but that they changed.
-
 It needs no fsync of its own: it guards against processes that end, and a power cut ends all of them. So after a power
 cut the file may hold any mark that it ever held, and a copy may hold the mark of another moment than its log. A mark of
 another boot or another file therefore says nothing.
+
+Whoever takes the lock puts its sign there before anything else. So one who finds its own knows that nobody has
+appended, recovered, rotated keys or swapped anything since it let go, and need not look. It dies with the process that
+drew it. Readers read on to what a swap leaves in the same call, and start again where that is another than before.
 """
 
 from __future__ import annotations
@@ -41,10 +45,14 @@ from typing import Final, NamedTuple
 from ._errors import StoreMissing, StoreReadOnly
 
 _MARK: Final = struct.Struct(">8sQQ16sQ")
+_PLACE: Final = struct.Struct(">8sQQ")
+_OF_THIS: Final = struct.Struct(">16sQ")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MAGIC: Final = b"MNMARK1\0"
 MARK_BYTES: Final = _MARK.size
 _NONE: Final = bytes(MARK_BYTES)
+_SIGN_BYTES: Final = 16
+_SWAP_AT: Final = MARK_BYTES + _SIGN_BYTES
 _SWAP_BYTES: Final = 8
 
 
@@ -63,11 +71,14 @@ class WriterLock:
         self._mutex = threading.RLock()
         self._depth = 0
         self._fd: int | None = None
-        self._inode = 0
+        self._of_this = b""
+        self._untouched = _NONE + os.urandom(_SIGN_BYTES)
+        self.is_touched = True
+        """Whether somebody else may have held the lock, or died in a write, since its holder set this to False."""
         self._turnstile: int | None = None
         self._reading: int | None = None
         self.swap = b""
-        """What stood behind the mark when that was last read; it is another after each swap."""
+        """What stood behind the sign when the mark was last read; it is another after each swap."""
 
     def hold(self) -> _Hold:
         """Wait for the lock and hold it; gives True to the outermost holder, who has to catch up first."""
@@ -88,7 +99,7 @@ class WriterLock:
         try:
             self._depth -= 1
             if self._depth == 0:
-                fcntl.flock(self._descriptor(), fcntl.LOCK_UN)
+                fcntl.flock(self._fd or self._descriptor(), fcntl.LOCK_UN)
         finally:
             self._mutex.release()
 
@@ -103,21 +114,22 @@ class WriterLock:
 
         The descriptors of a deleted store still take frames, which nobody could ever read again.
         """
-        if os.fstat(self._descriptor()).st_nlink == 0:
+        if os.fstat(self._fd or self._descriptor()).st_nlink == 0:
             raise StoreMissing(path=str(self.store.absolute()), hint="it was deleted while it was open")
 
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""
-        fd = self._descriptor()
-        os.pwrite(fd, _MARK.pack(_MAGIC, *mark, _boot_id(), self._inode), 0)
+        fd = self._fd or self._descriptor()
+        os.pwrite(fd, _PLACE.pack(_MAGIC, mark.segment, mark.offset) + self._of_this, 0)
 
     def clear_mark(self) -> None:
         """Say that it is durable, or gone; the lock is held."""
-        os.pwrite(self._descriptor(), _NONE, 0)
+        os.pwrite(self._fd or self._descriptor(), _NONE, 0)
 
     def announce_swap(self) -> None:
         """Say that what is saved was swapped, for those who look at the mark; the lock is held."""
-        os.pwrite(self._descriptor(), os.urandom(_SWAP_BYTES), MARK_BYTES)
+        os.pwrite(self._fd or self._descriptor(), os.urandom(_SWAP_BYTES), _SWAP_AT)
+        self.is_touched = True  # its own next holder looks, too
 
     def mark(self) -> Mark | None:
         """Return the mark, or None; needs neither the lock nor the right to write."""
@@ -126,8 +138,8 @@ class WriterLock:
                 self._reading = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 return None  # a copy without it has no writer
-        data = os.pread(self._reading, MARK_BYTES + _SWAP_BYTES, 0)
-        self.swap = data[MARK_BYTES:]
+        data = os.pread(self._reading, _SWAP_AT + _SWAP_BYTES, 0)
+        self.swap = data[_SWAP_AT:]
         if len(data) < MARK_BYTES or data.startswith(_NONE):
             return None
         magic, segment, offset, boot, inode = _MARK.unpack_from(data)
@@ -146,7 +158,7 @@ class WriterLock:
             self._fd = self._turnstile = self._reading = None
 
     def _acquire(self) -> None:
-        lock = self._descriptor()
+        lock = self._fd or self._descriptor()
         if self._turnstile is None:
             self._turnstile = os.open(self._turnstile_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(self._turnstile, fcntl.LOCK_EX)
@@ -154,6 +166,19 @@ class WriterLock:
             fcntl.flock(lock, fcntl.LOCK_EX)
         finally:
             fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        try:
+            self._sign(lock)
+        except BaseException:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            raise
+
+    def _sign(self, lock: int) -> None:
+        found = os.pread(lock, len(self._untouched), 0)
+        if found == self._untouched:
+            return
+        self.is_touched = True
+        if found[MARK_BYTES:] != self._untouched[MARK_BYTES:]:
+            os.pwrite(lock, self._untouched[MARK_BYTES:], MARK_BYTES)
 
     def _descriptor(self) -> int:
         if self._fd is None:
@@ -161,7 +186,7 @@ class WriterLock:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
                 raise StoreReadOnly(path=str(self._path.parent), detail=str(error.strerror)) from error
-            self._inode = os.fstat(self._fd).st_ino
+            self._of_this = _OF_THIS.pack(_boot_id(), os.fstat(self._fd).st_ino)
         return self._fd
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -37,7 +37,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return self.header.recorded_at
 
 
-class Batch(NamedTuple):
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """The events of one commit: visible wholly or not at all."""
 
     events: list[Event]
@@ -92,7 +92,7 @@ class Reader:
             LogCorrupt: the chain holds, but what it chains is no event of ours: a forger's, who can hash as well as we.
             KeyMissing: its key does not fit, and no forget explains it.
         """
-        frame, segment, offset = located
+        frame, segment, offset = located.frame, located.segment, located.offset
         raw, at = frame.events[index], offset + frame.offsets[index]
         try:
             header = parse_event_header(raw)

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 from ._codec import EVENT_HEADER, FRAME_HEADER, FRAME_HEADER_BYTES, FRAME_MAGIC, NO_SLOT, is_frame_header
 
-SLOTS: Final = struct.Struct(">II")
-SLOTS_OFFSET: Final = 36
-"""Where an event names its two key slots."""
+SLOTS: Final = struct.Struct(">36xII")
+"""The two key slots that an event names, unpacked from where it begins."""
 _SECTOR: Final = 512
 
 
@@ -64,7 +63,7 @@ def slots_named(torn: bytes, first_free: int) -> frozenset[int]:
     for n in range(min(count, len(torn) // 4)):
         if len(torn) < position + EVENT_HEADER.size:
             break
-        slots.update(SLOTS.unpack_from(torn, position + SLOTS_OFFSET))
+        slots.update(SLOTS.unpack_from(torn, position))
         (length,) = struct.unpack_from(">I", torn, FRAME_HEADER_BYTES + 4 * n)
         position += length
     return frozenset(slot for slot in slots if first_free <= slot != NO_SLOT)

@@ -7,9 +7,10 @@ that an id of another scope is as if it did not exist.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from muniment.events import (
+    NORMAL_FORM,
     REPEATED,
     AlreadyDone,
     CommandConflict,
@@ -47,10 +48,13 @@ from muniment.projections import (
 
 from ._handles import Handle
 from ._policy import Policy
-from ._requests import MemoryRequest, Preparer, current_form
+from ._requests import MemoryRequest, Preparer
 
 LOGGED_REFUSALS = frozenset({"tombstoned", "retired_value", "rank_too_low", "secret_found", "provenance_above_ceiling"})
 """Refusals that are themselves events: attempts that somebody may want to count."""
+# Asking a member for its value takes longer than all that is asked of a tombstone.
+_WORDS: Final = {provenance: provenance.value for provenance in Provenance}
+_NOTE: Final = Kind.NOTE.value
 
 
 class Existing(NamedTuple):
@@ -223,12 +227,13 @@ class Admission:
         """
         handle = request.handle
         self.check_scope(handle.scope)
-        command = self.repeat_of_command(handle, request.command_id, request.payload_key)
-        if command is not None:
-            return Existing(command.id, command.seq, command.recorded_at, command.hash)
-        place = batch.repeat_of_command(request)
-        if place is not None:
-            return place
+        if request.command_id is not None:
+            command = self.repeat_of_command(handle, request.command_id, request.payload_key)
+            if command is not None:
+                return Existing(command.id, command.seq, command.recorded_at, command.hash)
+            place = batch.repeat_of_command(request)
+            if place is not None:
+                return place
         rank = self._rank(request)
         target = None if request.supersedes is None else self._superseded(request, rank, at)
         if target is not None:
@@ -300,10 +305,10 @@ class Admission:
         return None if seen.id == memory.id or seen.erasure is not None else seen
 
     def _draft(self, request: MemoryRequest, target: Memory | None, rank: Rank, at: Moment) -> Draft:
-        handle = request.handle
+        handle, policy = request.handle, self._policy
         start = at.recorded_at if request.valid_from is None else request.valid_from
         check_interval(start, request.valid_to)
-        inherited = target.envelope.kind if target is not None else Kind.NOTE.value
+        inherited = target.envelope.kind if target is not None else _NOTE
         kind = Superseded if target is not None else Remembered
         # What derives from something weaker cannot be the user's word.
         provenance = request.provenance
@@ -318,11 +323,11 @@ class Admission:
             payload_key=request.payload_key if request.command_id is not None else None,
             principal=handle.principal,
             kind=request.kind or inherited,
-            provenance=provenance.value,
+            provenance=_WORDS[provenance],
             valid_from=start,
             valid_to=request.valid_to,
             text_key=request.text_key,
-            form=current_form(),
+            form=NORMAL_FORM,
             belief_key=request.belief_key,
             value_key=request.value_key,
             many=request.many,
@@ -330,7 +335,7 @@ class Admission:
             importance=request.importance,
             conditional=request.body.applies_when is not None,
             # What a person signs needs no other person's approval.
-            pending=rank < Rank.SIGNED and self._policy.reviews(handle.origin),
+            pending=rank < Rank.SIGNED and bool(policy.review) and policy.reviews(handle.origin),
             derived_from=tuple(request.derived_from),
             links=request.links,
             recalled=request.recalled,

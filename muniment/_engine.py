@@ -74,6 +74,7 @@ class Options:
         log_key: NoteSigner | None = None,
         anchor: Path | None = None,
         segment_bytes: int = SEGMENT_BYTES,
+        graph: bool = False,
     ) -> None:
         self.read_only = read_only
         self.policy = policy or Policy()
@@ -82,7 +83,7 @@ class Options:
         self.exempt_secrets = tuple(exempt_secrets)
         self.clock = clock
         self.disk = disk or Disk()
-        self.log_key, self.anchor, self.segment_bytes = log_key, anchor, segment_bytes
+        self.log_key, self.anchor, self.segment_bytes, self.graph = log_key, anchor, segment_bytes, graph
 
 
 class Engine:
@@ -136,6 +137,7 @@ class Engine:
             self._state.read_memory,
             options.load_embedder,
             beside=not options.read_only,
+            graph=options.graph,
         )
         self.rolled_back = 0
         self._saved_at = self.snapshots.load(self.log, self._state)
@@ -252,7 +254,7 @@ class Engine:
 
     def now(self) -> int:
         """Return the present: the wall clock, or the head's record time where that is later."""
-        return max(self.options.clock(), self.head.recorded_at)
+        return max(self.options.clock(), self.log.head.recorded_at)
 
     def refresh(self) -> None:
         """Apply what any process appended since: reads see the present, or raise where the log is damaged."""
@@ -269,9 +271,10 @@ class Engine:
         if self.witness.problem is not None:
             raise self.witness.problem
         batch = self.door.append(plan)
-        if self.witness.is_due(batch, self.head):
+        head = self.log.head
+        if self.witness.is_due(batch, head):
             quietly(self.checkpoint, self.witness)
-        if self.head.seq - self._saved_at > max(_SAVED_AFTER, self._saved_at // 8):
+        if (since := head.seq - self._saved_at) > _SAVED_AFTER and since > self._saved_at // 8:
             with self.mutex:
                 self._save(words=False)
         return batch
@@ -347,6 +350,8 @@ class Engine:
             self.door.settle()
             self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
             self._words_wait = not words
+            if closing:
+                self.log.give_back()
 
     def _fold_upto(self, seq: int) -> Projections:
         state = Projections(self._open_body, self.read_body)

@@ -246,7 +246,7 @@ class ImportRun:
             if note is not None:
                 fields |= self._ends.references(note, handle, where)
             content = content_of(turn)
-            request = engine.preparer.memory(handle, content, **fields)
+            request = engine.preparer.memory(handle, content, fields)
         except Refused as error:
             if speaking is not None:
                 unfit.append((speaking, error))

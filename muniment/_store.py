@@ -75,18 +75,24 @@ def open_store(
     exempt_secrets: Sequence[str] = (),
     anchor: str | Path | None = None,
     log_key: Signer | str | Path | None = None,
+    graph: bool = False,
     segment_bytes: int = SEGMENT_BYTES,
     clock: Callable[[], int] = wall_clock,
 ) -> Store:
     """
     Open the store in a directory, or create one.
 
-    `model` is a path to a sentence-embedding ONNX file with its tokenizer beside it, `"none"` for words only, or None
-    for the packaged one. `policy` is a Policy or a TOML file. `secrets` is `refuse` or `mask`. `clock` gives
-    microseconds since the epoch, and is for tests and simulations; so is `segment_bytes`.
+    `model` is a path to a sentence-embedding ONNX file, or a folder with one, its tokenizer and settings beside it
+    (docs/recall.md), `"none"` for words only, or None for the packaged one. `policy` is a Policy or a TOML file.
+    `secrets` is `refuse` or `mask`. `clock` gives microseconds since the epoch, and is for tests and simulations; so is
+    `segment_bytes`.
 
     `anchor` is a file elsewhere that holds the newest checkpoint: made when it is missing, advanced at each checkpoint,
     and a log that does not extend it is refused. `log_key` signs checkpoints: a KeyFile, its path, or any Signer.
+
+    `graph` is for a process that goes on asking: in a scope of 50,000 memories and more, an hnswlib graph of their
+    vectors is built beside, which takes minutes and about as much memory again as the vectors, and is not saved. Then
+    the nearest vectors are found sooner; a few in a hundred are others than a replay of the same moment finds.
 
     Raises:
         StoreMissing: there is none, and `create` was not asked for. StoreNewer: a newer program wrote it.
@@ -115,6 +121,7 @@ def open_store(
         log_key=KeyFile(log_key) if isinstance(log_key, (str, Path)) else log_key,
         anchor=None if anchor is None else Path(anchor).expanduser().absolute(),
         segment_bytes=segment_bytes,
+        graph=graph,
     )
     return Store(Engine(files, options, VERSION), created=created)
 

@@ -261,7 +261,9 @@ class Submitter:
         if statement.edit is None or memory is None:
             return []
         request = engine.preparer.memory(
-            handle, statement.edit, kind=memory.envelope.kind, supersedes=statement.id, reason=statement.reason
+            handle,
+            statement.edit,
+            {"kind": memory.envelope.kind, "supersedes": statement.id, "reason": statement.reason},
         )
         body = msgspec.structs.replace(request.body, signed=format_signed(signed).encode())
         outcome = engine.admission.admit_memory(msgspec.structs.replace(request, body=body), at, Batch(at))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, Generic, ParamSpec, TypeVar
@@ -255,13 +255,15 @@ async def open(  # noqa: A001  # the same name as `muniment.open`
     policy: Policy | str | Path | None = None,
     model: str | Path | None = None,
     secrets: str = "refuse",
+    exempt_secrets: Sequence[str] = (),
     anchor: str | Path | None = None,
     log_key: Signer | str | Path | None = None,
+    graph: bool = False,
 ) -> AsyncStore:
     """Open a store; see `muniment.open`."""
     work = functools.partial(
         open_store, path, create=create, read_only=read_only, policy=policy, model=model, secrets=secrets,
-        anchor=anchor, log_key=log_key,
+        exempt_secrets=exempt_secrets, anchor=anchor, log_key=log_key, graph=graph,
     )  # fmt: skip
     return AsyncStore(await asyncio.get_running_loop().run_in_executor(None, work))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,19 +12,18 @@ from numpy.typing import NDArray
 from muniment.events._errors import BadArgument
 
 if TYPE_CHECKING:
-    import hnswlib
+    from ._neighbours import NeighbourGraph
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Bits = NDArray[np.uint64]
 
-GRAPH_FROM = 50_000  # vectors; below that an exact search takes a few milliseconds
-# Malkov and Yashunin (2016): M 16 and ef 200 are hnswlib's defaults for building.
-GRAPH_LINKS = 16
-GRAPH_EFFORT = 200
-OVERFETCH = 4  # times k are fetched from the graph and scored again exactly
-SEARCH_EFFORT = 128  # the least number of candidates that a walk of the graph keeps
+GRAPH_FROM = 50_000  # vectors; below that a graph of them answers no sooner than their signs
+GRAPH_SHARE = 0.9  # of the graph's rows have to be wanted: a walk among others finds too few
+GRAPH_LATE = 0.1  # of the vectors may be in no graph before it is worth adding them
+_BUILT_AT_ONCE = 1_024  # vectors, about a fifth of a second's work
+_ADDED_AT_ONCE = 32  # vectors of a graph that is in use: nobody can ask it meanwhile
 
 # Vectors are kept as whole numbers on this grid. A sum of their products stays below 2**24, where float32 is exact, so
 # a row's cosine is the same whatever else is stored and in whatever order a matrix product adds. It moves a cosine by
@@ -54,8 +54,8 @@ class VectorIndex:
         self._signs: Bits = np.zeros((-(-dim // 64), 0), dtype=np.uint64)  # a word of every row, then the next
         self._present: Flags = np.zeros(0, dtype=np.bool_)
         self._erased: Flags = np.zeros(0, dtype=np.bool_)
-        self._in_graph: Flags = np.zeros(0, dtype=np.bool_)
-        self._graph: hnswlib.Index | None = None
+        self._graph: NeighbourGraph | None = None
+        self._unbuilt: set[int] | None = None  # rows that changed while a graph is being built
         self._end = 0  # one past the highest row that was ever named
 
     def put(self, rows: Sequence[int] | Rows, vectors: Floats) -> None:
@@ -73,23 +73,18 @@ class VectorIndex:
         self._matrix[at] = _on_grid(vectors)
         self._signs[:, at] = _signs(vectors)
         self._present[at] = True
-        replaced = at[self._in_graph[at]]
-        if self._graph is not None and len(replaced):
-            self._graph.add_items(self._floats(replaced), replaced, num_threads=1)
+        self._changed(at.tolist())
 
     def erase(self, row: int) -> None:
         """Overwrite the row's vector, here and in the graph; the row gets none again."""
         if row < 0:
             raise BadArgument(argument="row", detail=f"expected no negative row, got {row}")
         self._reserve(row + 1)
-        if self._graph is not None and self._in_graph[row]:
-            # Marking alone would keep the vector, and unmarking would give it back.
-            self._graph.add_items(_stand_in(row, self.dim), np.array([row]), num_threads=1)
-            self._graph.mark_deleted(row)
         self._matrix[row] = 0
         self._signs[:, row] = 0
-        self._present[row] = self._in_graph[row] = False
+        self._present[row] = False
         self._erased[row] = True
+        self._changed([row])
 
     def missing(self, upto: int) -> Rows:
         """Return the rows below `upto` that have no vector yet; erased ones are not waited for."""
@@ -111,50 +106,60 @@ class VectorIndex:
         """
         Return the k rows below `upto` nearest to the query, best first, and their cosines; of equals the lower first.
 
-        With `allowed`, only rows that it marks are looked at; rows beyond its end are not allowed. The search is exact
-        with `allowed`, for an `upto` in the past, and as long as there is no graph.
+        With `allowed`, only rows that it marks are looked at; rows beyond its end are not allowed. A graph is asked
+        only where all rows that there are may be looked at, or nearly all: for the past, `upto` is not the end.
         """
         query = self._checked(query)
         end = min(upto, self._end)
-        if allowed is None and self._graph is not None and end == self._end:
-            candidates = self._from_graph(query, k)
-            cosines = self._exact(query, candidates)
-        else:
-            wanted = self._present[:end]
-            if allowed is not None:
-                end = min(end, len(allowed))
-                wanted = wanted[:end] & allowed[:end]
-            candidates, cosines = self._nearest(query, wanted, k)
+        wanted = self._present[:end]
+        if allowed is not None:
+            end = min(end, len(allowed))
+            wanted = wanted[:end] & allowed[:end]
+        rows = self._walked(query, wanted, k) if self._graph is not None and end == self._end else None
+        candidates, cosines = self._nearest(query, wanted, k) if rows is None else (rows, self._exact(query, rows))
         best = np.lexsort((candidates, -cosines))[: max(k, 0)]
         return candidates[best], cosines[best]
 
-    def build_graph(self) -> bool:
-        """
-        Put what is not yet in it into the graph, making one when there are `GRAPH_FROM` vectors; say if there is one.
+    @property
+    def wants_graph(self) -> bool:
+        """Tell whether there are vectors enough for a graph, and a good part of them in none."""
+        count = int(np.count_nonzero(self._present[: self._end]))
+        held = 0 if self._graph is None else self._graph.size
+        return count >= GRAPH_FROM and count - held > count * GRAPH_LATE and self._unbuilt is None
 
-        Takes minutes for a hundred thousand vectors. One thread, so that equal calls make equal graphs.
+    def building(self) -> Iterator[Callable[[], None]]:
         """
-        count = int(self._present[: self._end].sum())
+        Build a graph of all vectors, or add to the one there is, step by step.
+
+        The owner holds the lock while it takes a step, and not while it does the work that the step yields.
+        """
         if self._graph is None:
-            if count < GRAPH_FROM:
-                return False
-            import hnswlib  # noqa: PLC0415  # few stores grow to need it
+            yield from self._built_apart()
+            return
+        rows = np.flatnonzero(self._present[: self._end] & ~self._graph.holds(self._end))
+        for start in range(0, len(rows), _ADDED_AT_ONCE):
+            part = rows[start : start + _ADDED_AT_ONCE]
+            part = part[self._present[part]]
+            self._graph.add(part, self._floats(part))
+            yield _nothing
 
-            self._graph = hnswlib.Index(space="ip", dim=self.dim)
-            self._graph.init_index(
-                max_elements=count,
-                M=GRAPH_LINKS,
-                ef_construction=GRAPH_EFFORT,
-                random_seed=1,
-            )
-        rows = np.flatnonzero(self._present[: self._end] & ~self._in_graph[: self._end])
-        if len(rows):
-            needed = self._graph.get_current_count() + len(rows)
-            if needed > self._graph.get_max_elements():
-                self._graph.resize_index(needed)
-            self._graph.add_items(self._floats(rows), rows, num_threads=1)
-            self._in_graph[rows] = True
-        return True
+    def _built_apart(self) -> Iterator[Callable[[], None]]:
+        from ._neighbours import NeighbourGraph  # noqa: PLC0415  # few stores grow to need it
+
+        graph = NeighbourGraph(self.dim)
+        self._unbuilt = set()
+        try:
+            rows = np.flatnonzero(self._present[: self._end])
+            for start in range(0, len(rows), _BUILT_AT_ONCE):
+                part = rows[start : start + _BUILT_AT_ONCE]
+                part = part[self._present[part]]
+                yield partial(graph.add, part, self._floats(part))
+                # What was erased while it was added stays in memory no longer than that.
+                self._follow(graph, sorted(self._unbuilt))
+                self._unbuilt.clear()
+            self._graph = graph
+        finally:
+            self._unbuilt = None
 
     def take(self, rows: Rows) -> Floats:
         """Return a copy of the vectors of these rows; zeros where there is none."""
@@ -210,20 +215,31 @@ class VectorIndex:
             differing += np.bitwise_count(words.take(near) ^ signs)
         return near[differing <= _bound(differing, count)]
 
-    def _from_graph(self, query: Floats, k: int) -> Rows:
-        graph = self._graph
-        late, _ = self._nearest(query, self._present[: self._end] & ~self._in_graph[: self._end], k)
-        in_graph = int(self._in_graph[: self._end].sum())
-        if graph is None or k <= 0 or not in_graph:
-            return late
-        fetched = min(k * OVERFETCH, in_graph)
-        graph.set_ef(max(SEARCH_EFFORT, fetched * 2))
-        try:
-            labels, _ = graph.knn_query(query, k=fetched, num_threads=1)
-        except RuntimeError:
-            # Deleted ones stood in the way and fewer were reached than asked for: an exact search has no such limit.
-            return self._nearest(query, self._present[: self._end], k)[0]
-        return np.concatenate((labels[0].astype(np.int64), late))
+    def _walked(self, query: Floats, wanted: Flags, k: int) -> Rows | None:
+        """Return candidates from the graph and from what is in none; None where a walk would find too few."""
+        graph, count = self._graph, int(np.count_nonzero(wanted))
+        if graph is None or k <= 0 or count < GRAPH_SHARE * graph.size:
+            return None
+        near = graph.nearest(query, k)
+        if near is None:
+            return None
+        near = near[wanted[near]]
+        late, _ = self._nearest(query, wanted & ~graph.holds(len(wanted)), k)
+        return np.concatenate((near, late)) if len(near) + len(late) >= min(k, count) else None
+
+    def _changed(self, rows: list[int]) -> None:
+        if self._unbuilt is not None:
+            self._unbuilt.update(rows)
+        if self._graph is not None:
+            self._follow(self._graph, rows)
+
+    def _follow(self, graph: NeighbourGraph, rows: list[int]) -> None:
+        held = graph.holds(self._end)
+        for row in rows:
+            if held[row] and self._present[row]:
+                graph.add(np.array([row]), self._floats(np.array([row])))
+            elif held[row]:
+                graph.erase(row, _stand_in(row, self.dim))
 
     def _exact(self, query: Floats, rows: Rows) -> Floats:
         found = np.empty(len(rows), dtype=np.float32)
@@ -256,10 +272,14 @@ class VectorIndex:
         signs = np.zeros((len(self._signs), room), dtype=np.uint64)
         signs[:, : self._signs.shape[1]] = self._signs
         self._signs = signs
-        self._present, self._erased, self._in_graph = (
+        self._present, self._erased = (
             np.concatenate((flags, np.zeros(room - len(flags), dtype=np.bool_)))
-            for flags in (self._present, self._erased, self._in_graph)
+            for flags in (self._present, self._erased)
         )
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _greatest(cosines: Floats, k: int) -> Rows:
@@ -285,9 +305,9 @@ def _bound(differing: NDArray[np.uint16], count: int) -> int:
 
 
 def _stand_in(row: int, dim: int) -> Floats:
-    """Return a unit vector that depends on the row number only; spread out, so that the graph stays navigable."""
+    """Return a unit vector that depends on the row number only; spread out, so that a graph stays navigable."""
     vector = np.random.default_rng(row).standard_normal(dim).astype(np.float32)
-    return _on_grid(np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)).reshape(1, dim)
+    return _on_grid(np.asarray(vector / np.linalg.norm(vector), dtype=np.float32))
 
 
 def _on_grid(vectors: Floats) -> Floats:

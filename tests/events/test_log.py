@@ -334,6 +334,51 @@ def damage_of(where: Path) -> MunimentError | None:
     return log.damage
 
 
+def allocated(path: Path) -> int:
+    return path.stat().st_blocks * 512
+
+
+def test_room_that_is_asked_for_ahead_makes_no_file_longer_and_is_given_back(tmp_path: Path) -> None:
+    log = opened(make(tmp_path), segment_bytes=40_000)
+    while len(log.segments()) == 1:
+        append(log, 3_000)
+        last = log.segments()[-1]
+        assert log.head.offset == last.stat().st_size
+    sealed, last = log.segments()
+    assert allocated(sealed) < sealed.stat().st_size + 8_192
+    before = last.read_bytes()
+    log.give_back()
+    assert (before, True) == (last.read_bytes(), allocated(last) < len(before) + 8_192)
+    append(log, 3_000)
+    assert log.head.offset == last.stat().st_size
+    log.close()
+    again = opened(tmp_path, segment_bytes=40_000)
+    assert log.head.seq == sum(map(len, read(again)))
+    assert again.damage is None
+    again.close()
+
+
+class _NoRoomAhead(HastyDisk):
+    """Has no room to give ahead of use, or no such call."""
+
+    asked = 0
+
+    def reserve(self, fd: int, at: int, size: int) -> None:
+        self.asked += 1
+        super().reserve(fd, at, 1 << 62)
+
+
+def test_a_disk_that_gives_no_room_ahead_is_written_to_all_the_same(tmp_path: Path) -> None:
+    disk = _NoRoomAhead()
+    log = opened(make(tmp_path), disk)
+    batches = [append(log, 300) for _ in range(5)]
+    log.close()
+    assert 1 == disk.asked
+    again = opened(tmp_path)
+    assert batches == read(again)
+    again.close()
+
+
 def test_i02_a_segment_that_does_not_continue_the_one_before_is_damage(tmp_path: Path) -> None:
     paths = segments_of(tmp_path / "log")
     other = segments_of(tmp_path / "other")

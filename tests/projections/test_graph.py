@@ -112,9 +112,10 @@ def test_i04_sql_agrees_with_the_register_at_every_point(
         points = data.draw(st.lists(st.tuples(INSTANTS, st.integers(0, history.state.seq)), min_size=1, max_size=3))
         for valid_at, known in (*points, (8 * STEP, LATEST)):
             beliefs = history.state.beliefs
-            expected = [
-                (m.id.hex(), *beliefs.standing(m, valid_at=valid_at, known=known)) for m in seen(history, scopes, known)
+            standings = [
+                (m.id.hex(), beliefs.standing(m, valid_at=valid_at, known=known)) for m in seen(history, scopes, known)
             ]
+            expected = [(identity, standing.status, standing.holds) for identity, standing in standings]
             _, rows = graph.query(
                 "SELECT id, status, holds FROM (SELECT id, status, holds, seq FROM memories "
                 "UNION ALL SELECT id, status, false, seq FROM stubs) ORDER BY seq",

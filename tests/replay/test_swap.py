@@ -210,7 +210,7 @@ def test_a_rebuild_of_one_projection_is_noticed_too(path: Path, projection: str)
         assert register is not other._engine.state.register
 
 
-def test_a_swap_is_told_beside_the_mark_and_outlives_it(tmp_path: Path) -> None:
+def test_a_swap_is_told_behind_the_mark_and_outlives_it(tmp_path: Path) -> None:
     one, other = (WriterLock(tmp_path / "lock", tmp_path) for _ in range(2))
     with one.hold():
         assert (None, b"") == (other.mark(), other.swap)
