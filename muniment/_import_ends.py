@@ -65,11 +65,14 @@ class Ends:
         if note.supersedes is None:
             return fields
         target = self._engine.state.register.memories.get(self._id(note.supersedes))
-        if target is None or target.erasure is not None:
+        if target is not None and target.erasure is not None:
             return fields
-        if target.envelope.origin == handle.origin:
+        if target is not None and target.envelope.origin == handle.origin:
             return fields | {"supersedes": format_id(target.id)}
-        # It was said by another voice of the file, which this one may not change here; it ends all the same.
+        if target is not None and handle.origin.startswith(f"{target.envelope.origin}/"):
+            return fields  # what only stands beside another takes over from nothing
+        # It was said by another voice of the file, which this one may not change here, and may come later than this
+        # one; it ends all the same.
         self._endings.append(Ending(where, note.supersedes, None, note.reason or "superseded before it was exported"))
         return fields
 
