@@ -106,8 +106,14 @@ class Door:
         mutex: threading.RLock | None = None,
         read_only: bool = False,
         chunks_of: Callable[[Forgotten], Collection[str]] | None = None,
+        start_again: Callable[[], None] | None = None,
     ) -> None:
-        """Put the parts together. `mutex` is shared with whoever reads the followers."""
+        """
+        Put the parts together. `mutex` is shared with whoever reads the followers.
+
+        `start_again` is called when a rebuild has swapped what the followers were loaded from: it loads them again,
+        and catches up.
+        """
         self._log, self._keys, self._sealer, self._lock = log, keys, sealer, lock
         self._reader = Reader(log, sealer)
         self._slots, self._followers, self._clock, self._version = slots, list(followers), clock, version
@@ -118,6 +124,10 @@ class Door:
         self._announced = self._left_whole = False
         self._condemned: list[tuple[int, Forgotten]] = []
         self.torn: list[TornTail] = []
+        self._start_again = start_again
+        # Before anything is loaded: what is swapped from now on is noticed.
+        lock.mark()
+        self._swap = lock.swap
 
     @property
     def head(self) -> Head:
@@ -127,7 +137,10 @@ class Door:
     def catch_up(self) -> None:
         """Apply what was appended since, by whichever process."""
         with self._mutex:
-            if self._log.is_behind():
+            # Looking for new bytes reads the lock file as well, which tells of a swap.
+            behind = self._log.is_behind()
+            self._follow_swap()
+            if behind:
                 for batch in self._reader.read_new():
                     self._show(batch)
 
@@ -238,6 +251,7 @@ class Door:
             self._keys.resume()
             self._sealer.forget_ciphers()
         self._log.complete()
+        self._follow_swap()
         for batch in self._reader.read_new():
             self._show(batch)
         self._finish_erasures()
@@ -245,6 +259,17 @@ class Door:
         if torn is not None:
             self.torn.append(torn)
         self._left_whole, self._lock.is_touched = True, False
+
+    def _follow_swap(self) -> None:
+        before, found = self._swap, self._lock.swap
+        if found == before or self._start_again is None:
+            return
+        self._swap = found  # first: what starts again catches up through this door
+        try:
+            self._start_again()
+        except BaseException:
+            self._swap = before
+            raise
 
     def _condemn_torn(self, named: frozenset[int]) -> None:
         # Its headers may be what is missing, or be read from the wrong place: slots are taken in order, so every one

@@ -8,7 +8,8 @@ waits for the lock, then lets the turnstile go: a writer that has just released 
 one that is waiting for it.
 
 The mark is 48 bytes of the lock file: where the frame begins that is being written, or zeros. It is set before the
-frame's first byte and cleared after its fdatasync. The sign behind it says who held the lock last.
+frame's first byte and cleared after its fdatasync. The sign behind it says who held the lock last. What follows that is
+another once a rebuild has swapped what is saved.
 
      0  8     b"MNMARK1\0"
      8  u64   first sequence number of the segment
@@ -16,6 +17,7 @@ frame's first byte and cleared after its fdatasync. The sign behind it says who 
     24  16    the kernel's boot id
     40  u64   inode of the lock file
     48  16    the sign of the last holder: random, drawn anew whenever a store is opened
+    64  8     random, drawn anew at each swap; absent before the first
 
     a reader never reads past it, so it never shows what a power cut could take back
     a writer that finds it set knows that the last holder died or failed in between, and recovers before it appends
@@ -25,7 +27,8 @@ cut the file may hold any mark that it ever held, and a copy may hold the mark o
 another boot or another file therefore says nothing.
 
 Whoever takes the lock puts its sign there before anything else. So one who finds its own knows that nobody has
-appended, recovered or rotated keys since it let go, and need not look. It dies with the process that drew it.
+appended, recovered, rotated keys or swapped anything since it let go, and need not look. It dies with the process that
+drew it. Readers read on to what a swap leaves in the same call, and start again where that is another than before.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ _MAGIC: Final = b"MNMARK1\0"
 MARK_BYTES: Final = _MARK.size
 _NONE: Final = bytes(MARK_BYTES)
 _SIGN_BYTES: Final = 16
+_SWAP_AT: Final = MARK_BYTES + _SIGN_BYTES
+_SWAP_BYTES: Final = 8
 
 
 class Mark(NamedTuple):
@@ -72,6 +77,8 @@ class WriterLock:
         """Whether somebody else may have held the lock, or died in a write, since its holder set this to False."""
         self._turnstile: int | None = None
         self._reading: int | None = None
+        self.swap = b""
+        """What stood behind the sign when the mark was last read; it is another after each swap."""
 
     def hold(self) -> _Hold:
         """Wait for the lock and hold it; gives True to the outermost holder, who has to catch up first."""
@@ -119,6 +126,11 @@ class WriterLock:
         """Say that it is durable, or gone; the lock is held."""
         os.pwrite(self._fd or self._descriptor(), _NONE, 0)
 
+    def announce_swap(self) -> None:
+        """Say that what is saved was swapped, for those who look at the mark; the lock is held."""
+        os.pwrite(self._fd or self._descriptor(), os.urandom(_SWAP_BYTES), _SWAP_AT)
+        self.is_touched = True  # its own next holder looks, too
+
     def mark(self) -> Mark | None:
         """Return the mark, or None; needs neither the lock nor the right to write."""
         if self._reading is None:
@@ -126,10 +138,11 @@ class WriterLock:
                 self._reading = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 return None  # a copy without it has no writer
-        data = os.pread(self._reading, _MARK.size, 0)
-        if len(data) < _MARK.size or data == _NONE:
+        data = os.pread(self._reading, _SWAP_AT + _SWAP_BYTES, 0)
+        self.swap = data[_SWAP_AT:]
+        if len(data) < MARK_BYTES or data.startswith(_NONE):
             return None
-        magic, segment, offset, boot, inode = _MARK.unpack(data)
+        magic, segment, offset, boot, inode = _MARK.unpack_from(data)
         is_ours = (magic, boot, inode) == (_MAGIC, _boot_id(), os.fstat(self._reading).st_ino)
         return Mark(segment, offset) if is_ours else None
 

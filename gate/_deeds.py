@@ -66,14 +66,20 @@ class Deeds:
 
     # --- retire, link -------------------------------------------------------------------------------------------------
 
-    def retire(self, handle: Handle, identity: Id, at: Moment, *, reason: str, valid_to: int | None) -> Draft:
-        """Return the event that ends a memory's validity now, or at `valid_to`."""
+    def retire(
+        self, handle: Handle, identity: Id, at: Moment, *, reason: str, valid_to: int | None, never: bool = False
+    ) -> Draft:
+        """
+        Return the event that ends a memory's validity now, or at `valid_to`.
+
+        With `never` that may be where its validity begins, as of what an import says never to have held.
+        """
         memory = self._admission.own(identity, handle)
         standing = self._state.standing(memory, valid_at=at.recorded_at)
         if standing.status in (Status.ERASED, Status.RETIRED, Status.REJECTED):
             raise AlreadyDone(id=format_id(identity), status=standing.status.value)
         self._admission.check_rank(handle, handle.rank, memory, "retire")
-        if valid_to is not None:
+        if valid_to is not None and not (never and valid_to == memory.envelope.valid_from):
             check_interval(memory.envelope.valid_from, valid_to)
         envelope = Retired(
             scope=handle.scope,

@@ -119,6 +119,7 @@ class Engine:
             mutex=self.mutex,
             read_only=options.read_only,
             chunks_of=lambda forgotten: self.snapshots.touched_by(forgotten, self._state),
+            start_again=self._start_again,
         )
         self.snapshots = Snapshots(files.projections, self.keys, self._fold_upto)
         self.graph = Graph(self._state)
@@ -398,30 +399,29 @@ class Engine:
             with self.lock.hold():
                 self.door.settle()
                 closed = {scope: seq for scope, (seq, _, _) in self.state.register.closed.items()}
-                yield Held(self.keys.epoch, closed, self.snapshots)
+                yield Held(self.keys.epoch, closed, self.snapshots, self.lock.announce_swap)
 
-    def adopt(self, *, same: bool) -> None:
-        """Go on from what is saved. When it is the `same` as what is in memory, the vectors there stay."""
-        with self.mutex:
-            self.refresh()
-            head, fresh = self.log.head, Projections(self._open_body, self.read_body)
-            saved_at = self.snapshots.load(self.log, fresh)
-            if not saved_at:
-                self.log.resume(head)  # lost since: what is in memory is the same
-                return
-            if same:
-                fresh.recall.inherit_vectors(self.state.recall)
-            self.state.become(fresh)
-            self._saved_at, self._words_wait = saved_at, False
-            self.guard = Guard(self.state, self.options.policy)
-            self.dense.follow(self.state.recall)
-            with without_collection():
-                self.door.catch_up()
-            if self.rolled_back:
-                self.state.erase_shredded(self.keys.shredded, seq=self.head.seq, recorded_at=self.head.recorded_at)
-            graph, self.graph = self.graph, Graph(self.state)
-        # Without the mutex: whoever holds the graph's lock may be waiting for it.
-        graph.close()
+    def _start_again(self) -> None:
+        """Go on from what a rebuild, whoever's it was, has put in the place of what is in memory. The mutex is held."""
+        self.keys.reload()
+        self.sealer.forget_ciphers()
+        state, before = self._state, self._state.recall
+        fresh = Projections(self._open_body, self.read_body)
+        saved_at = self.snapshots.load(self.log, fresh)
+        if not saved_at:
+            self.log.rewind()  # lost since, or made by another version: what is in memory may be wrong all the same
+        state.become(fresh)
+        self._saved_at = saved_at
+        self.guard = Guard(state, self.options.policy)
+        self.dense.follow(state.recall)
+        with without_collection():
+            self.door.catch_up()
+        self._words_wait = saved_at > 0 and bool(state.recall.unsaved())
+        if self.rolled_back:
+            head = self.door.head
+            state.erase_shredded(self.keys.shredded, seq=head.seq, recorded_at=head.recorded_at)
+        if not state.recall.inherit_vectors(before):
+            self.dense.take_again()
 
     def _stop(self) -> None:
         self.dense.stop()

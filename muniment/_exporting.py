@@ -6,8 +6,11 @@ Export: a scope's memories as JSON lines, a header first.
 
 Values are written as `_json_values` says. Ids and record times are told, and are not what an import will give; rank is
 not told at all: whoever imports has their own.
-What depends on rank is told instead: without `entitled` something stronger held the key when the memory was written,
-and this one stands beside it; `settled` says that another value has had the last word since.
+What depends on rank is told instead: without `entitled` something stronger held the key, and this one stands beside it;
+`settled` says that it holds no more, although nothing else in the file tells so. Where that differs over its interval,
+`parts` has it for each part, and the two fields say what is true of all of them:
+
+    "parts":[{"valid_from":"...","valid_to":"...","entitled":true,"settled":false},...]
 """
 
 from __future__ import annotations
@@ -18,16 +21,19 @@ from typing import IO, Final
 import msgspec
 
 from muniment.events import ScopeUnknown, Status, format_id, format_instant, parse_scope
-from muniment.projections import FAR_FUTURE, LATEST, Fate, FateKind, Link, Memory
+from muniment.projections import FAR_FUTURE, Fate, FateKind, Link, Memory
 
 from ._answers import Record
 from ._engine import Engine
 from ._explaining import reasons_of
+from ._export_parts import Part, parts_of
 from ._json_values import format_value
 from ._points import Point
 from ._views import Views
 
 EXPORT_FORMAT: Final = 1
+_SET_APART: Final = frozenset({Status.PENDING, Status.REJECTED, Status.QUARANTINED})
+"""What an import leaves out."""
 
 
 def export_scope(engine: Engine, scope: str, file: IO[str]) -> int:
@@ -62,38 +68,43 @@ class _Exporter:
         self._state, self._at, self._views = engine.state, at, Views(engine.state)
         retirements = {retired.event for memory in memories if (retired := _retirement(memory)) is not None}
         self._reasons = reasons_of(engine, retirements) if retirements else {}
+        self._parts: dict[tuple[str, bytes], dict[bytes, list[Part]]] = {}
 
     def fields(self, memory: Memory) -> dict[str, object]:
         """Return a memory as it is written."""
         record = self._views.record(memory, self._at)
-        entitled = record.status != Status.DISPUTED and self._is_entitled(memory)
-        explicit = any(fate.kind is FateKind.SUPERSEDED for fate in memory.fates)
-        retired = _retirement(memory)
+        parts, retired = self._parts_of(memory), _retirement(memory)
         return _exported(memory, record) | {
             "retired_from": None if retired is None else format_instant(retired.until),
             "retired_for": None if retired is None else self._reasons.get(retired.event),
             "links": [[link.type, format_id(link.end)] for link in self._links_from(memory)],
-            "entitled": entitled,
-            "settled": not entitled and not explicit and record.status == Status.SUPERSEDED,
+            "entitled": all(part.entitled for part in parts),
+            "settled": bool(parts) and all(part.settled for part in parts),
+            "parts": [_part(part) for part in parts] if len(parts) > 1 else None,
         }
 
     def _links_from(self, memory: Memory) -> list[Link]:
         links = self._state.register.links_at.get(memory.id, ())
         return [link for link in links if link.start == memory.id and link.ended_seq == FAR_FUTURE]
 
-    def _is_entitled(self, memory: Memory) -> bool:
-        """Tell whether a memory took over its key wherever it holds, when it was written."""
-        envelope, beliefs = memory.envelope, self._state.beliefs
+    def _parts_of(self, memory: Memory) -> Sequence[Part]:
+        envelope = memory.envelope
         if envelope.belief_key is None or envelope.many:
-            return True
-        known = LATEST if envelope.pending else memory.seq
-        points = {envelope.valid_from}
-        for other in self._state.register.statements(memory):
-            if other.seq >= memory.seq:
-                break
-            points.update(p for p in (other.envelope.valid_from, other.valid_until) if memory.covers(p))
-        held = (beliefs.resolution(memory, valid_at=point, known=known).current for point in points)
-        return all(holder is None or holder.id == memory.id for holder in held)
+            return ()
+        key = (memory.scope, envelope.belief_key)
+        found = self._parts.get(key)
+        if found is None:
+            register = self._state.register
+            found = self._parts[key] = parts_of(
+                register.statements(memory), known=self._at.known, lookup=register.memories.get, is_told=self._is_told
+            )
+        return found[memory.id]
+
+    def _is_told(self, memory: Memory) -> bool:
+        if memory.erasure is not None:
+            return False
+        standing = self._state.beliefs.standing(memory, valid_at=self._at.valid_at, known=self._at.known)
+        return standing.status not in _SET_APART
 
 
 def _retirement(memory: Memory) -> Fate | None:
@@ -125,6 +136,15 @@ def _exported(memory: Memory, record: Record) -> dict[str, object]:
         "derived_from": list(record.derived_from),
         "supersedes": record.supersedes,
         "status": record.status,
+    }
+
+
+def _part(part: Part) -> dict[str, object]:
+    return {
+        "valid_from": format_instant(part.since),
+        "valid_to": None if part.until == FAR_FUTURE else format_instant(part.until),
+        "entitled": part.entitled,
+        "settled": part.settled,
     }
 
 

@@ -65,11 +65,14 @@ class Ends:
         if note.supersedes is None:
             return fields
         target = self._engine.state.register.memories.get(self._id(note.supersedes))
-        if target is None or target.erasure is not None:
+        if target is not None and target.erasure is not None:
             return fields
-        if target.envelope.origin == handle.origin:
+        if target is not None and target.envelope.origin == handle.origin:
             return fields | {"supersedes": format_id(target.id)}
-        # It was said by another voice of the file, which this one may not change here; it ends all the same.
+        if target is not None and handle.origin.startswith(f"{target.envelope.origin}/"):
+            return fields  # what only stands beside another takes over from nothing
+        # It was said by another voice of the file, which this one may not change here, and may come later than this
+        # one; it ends all the same.
         self._endings.append(Ending(where, note.supersedes, None, note.reason or "superseded before it was exported"))
         return fields
 
@@ -146,11 +149,11 @@ class Ends:
                     continue
                 seen.add(memory.id)
                 until = ending.at
-                if until is not None and until <= memory.envelope.valid_from:
-                    until = None  # it was withdrawn before it would have held
+                if until is not None:
+                    until = max(until, memory.envelope.valid_from)  # withdrawn before it would have held
                 name, reason, voice = self._id(ending.name), self._words(ending.reason), _voice_of(memory)
                 with suppress(AlreadyDone):
-                    drafts.append(self._engine.deeds.retire(voice, name, at, reason=reason, valid_to=until))
+                    drafts.append(self._engine.deeds.retire(voice, name, at, reason=reason, valid_to=until, never=True))
             return drafts
 
         if not self._dry_run:

@@ -150,14 +150,26 @@ class ImportRun:
 
     def _take_turn(self, turn: Turn) -> bool:
         named = () if turn.note is None else (*turn.note.derived_from, turn.note.supersedes)
-        if not turn.beside:
-            if not self._late.keys().isdisjoint(named):
-                self._take_late()
+        if not turn.beside and not self._waits(turn):
             return self._queue(turn, named)
         self._late[turn.name] = turn
         self._late_size += len(turn.text)
         if self._late_size > _MOST_HELD:
             self._take_late()
+        return False
+
+    def _waits(self, turn: Turn) -> bool:
+        """Tell whether a turn has to come after what is late; where it may not, that comes now."""
+        note = turn.note
+        if note is None:
+            return False
+        superseded = None if note.supersedes is None else self._late.get(note.supersedes)
+        # What was beside comes through another voice, and is ended at the end.
+        if self._late.keys().isdisjoint(note.derived_from) and (superseded is None or superseded.beside):
+            return False
+        if note.about is None:
+            return True
+        self._take_late()
         return False
 
     def _take_late(self) -> None:

@@ -86,7 +86,8 @@ def _carry_out(engine: Engine, job: Rebuild, asked: Asked) -> tuple[Digests, Dig
             _take_tombstones(engine, job)
         else:
             job.swap(lambda: _complete(engine, job))
-            engine.adopt(same=before == after)
+        with engine.mutex:
+            engine.refresh()  # goes over to what was swapped in, as every other process does
     return before, after
 
 
@@ -168,6 +169,7 @@ def _take_tombstones(engine: Engine, job: Rebuild) -> None:
         engine.state.tombstones.load(job.state.tombstones.save())
         held.shelf.replace_by_built(None, words=False)
         engine.save(force=True)
+        held.announce_swap()
 
 
 def _make_vectors_anew(engine: Engine, bench: Bench, job: Rebuild, asked: Asked) -> int:

@@ -32,7 +32,7 @@ def run_sql(source: Queried, mutex: threading.RLock, sql: str, place: Callable[[
     """
     while True:
         with mutex:
-            # After a fork or a rebuild there is another graph; the old one's lock may be held by nobody who lives.
+            # After a fork there is another graph; the old one's lock may be held by nobody who lives.
             source.refresh()
             graph = source.graph
         with graph.lock:

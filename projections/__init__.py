@@ -14,7 +14,7 @@ from ._pair_model import PairModel, load_pair_model
 from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
-from ._resolve import admitted_seq, is_quarantined
+from ._resolve import Lookup, admitted_seq, breakpoints, is_quarantined, resolve, retired_from
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Fragment, indexed_text
 from ._shapes import kind_number
@@ -71,6 +71,7 @@ __all__ = [
     "Fused",
     "Graph",
     "Link",
+    "Lookup",
     "Made",
     "Mask",
     "Memory",
@@ -98,6 +99,7 @@ __all__ = [
     "VectorsAnew",
     "WordsDigest",
     "admitted_seq",
+    "breakpoints",
     "fingerprints",
     "from_ledger",
     "indexed_text",
@@ -112,6 +114,8 @@ __all__ = [
     "question_of",
     "rank",
     "remove_unfinished_vectors",
+    "resolve",
+    "retired_from",
     "spans",
     "without_collection",
     "write_sections",

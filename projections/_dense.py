@@ -218,13 +218,10 @@ class Dense:
 
     def follow(self, recall: Recall) -> None:
         """Make vectors for other partitions from now on. The caller holds the mutex."""
-        if self._file is not None:
-            self._file.append(self._unsaved)
-            self._unsaved.clear()
         self._recall = recall
 
     def take_again(self) -> None:
-        """Drop the vectors in memory, and take those that the file has now. The caller does not hold the mutex."""
+        """Drop the vectors in memory, and take those that the file has now."""
         kept = None if self._file is None else self._file.load()
         with self._mutex:
             self._kept = kept

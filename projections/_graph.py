@@ -35,6 +35,7 @@ class Graph:
         self._state, self._keep, self._memory_limit = state, keep, memory_limit
         self._filled: dict[Scopes, Database] = {}
         self._checked = -1
+        self._register = state.register
 
     def query(
         self,
@@ -111,6 +112,9 @@ class Graph:
 
     def _drop_outdated(self) -> None:
         # Of every set of scopes: the one that is asked next is not the only one that holds the erased text.
+        if self._register is not self._state.register:
+            self._register = self._state.register  # it was loaded again, and need not be the same
+            self.close()
         if self._checked == self._state.seq:
             return
         self._checked, erased = self._state.seq, erasures(self._state)

@@ -15,7 +15,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from muniment.events import Batch, Forgotten, SequenceGap
+from muniment.events import Batch, Forgotten, ProjectionStale, SequenceGap
 
 from ._lookups import ById, ScopeRows
 from ._lookups import Rows as ScopeTable
@@ -190,12 +190,18 @@ class Recall:
             partition.words.release(number)
         self._saved.release(number)
 
-    def inherit_vectors(self, other: Recall) -> None:
-        """Take over the vectors of a recall whose rows are the same."""
+    def inherit_vectors(self, other: Recall) -> bool:
+        """Take over the vectors of another recall where its rows are the same, and tell whether all of them were."""
+        same = True
         for scope, partition in other._partitions.items():
             mine = self.partition(scope)
-            if mine is not None:
+            if partition.vectors is None:
+                continue
+            if mine is not None and mine.erased == partition.erased and _same_rows(mine, partition):
                 mine.vectors = partition.vectors
+            else:
+                same = False
+        return same
 
     def _sorted(self) -> list[Partition]:
         found = (self.partition(scope) for scope in sorted(self._stored.rows))
@@ -297,6 +303,18 @@ class WordsDigest:
                     continue
                 if known is not None or not self._only_made or self._recall.has_words(partition.scope, chunk):
                     yield partition, chunk, state
+
+
+def _same_rows(one: Partition, other: Partition) -> bool:
+    # A key slot is one memory's for ever.
+    count = len(one.rows)
+    every = np.arange(count)
+    try:
+        return count == len(other.rows) and np.array_equal(
+            one.rows.numbers_of("slot", every), other.rows.numbers_of("slot", every)
+        )
+    except ProjectionStale:
+        return False  # what was saved of the other one is damaged
 
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -30,8 +30,14 @@ class Resolution(NamedTuple):
 Lookup = Callable[[bytes], Memory | None]
 
 
-def resolve(statements: Iterable[Memory], *, valid_at: int, known: int, lookup: Lookup) -> Resolution:
-    """Resolve the single-valued statements of one key, given in sequence order."""
+def resolve(
+    statements: Iterable[Memory], *, valid_at: int, known: int, lookup: Lookup, held: list[bytes] | None = None
+) -> Resolution:
+    """
+    Resolve the single-valued statements of one key, given in sequence order.
+
+    `held` is given the ids of all that held the key at the point, one after the other.
+    """
     holder: Memory | None = None
     disputes: list[Memory] = []
     conflicts: list[Memory] = []
@@ -55,6 +61,8 @@ def resolve(statements: Iterable[Memory], *, valid_at: int, known: int, lookup: 
             _supersede(roles, [m for m in disputes if _entitled(m, memory)])
             disputes = [m for m in disputes if not same_value(m, memory) and not _entitled(m, memory)]
             holder = memory
+            if held is not None:
+                held.append(memory.id)
             _give(roles, (holder, *agreeing), Status.ACTIVE)
         elif same_value(memory, holder):
             agreeing.append(memory)

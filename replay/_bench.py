@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -29,13 +29,14 @@ class Held(NamedTuple):
     """
     What is seen while the writer lock is held, and nothing interrupted is left behind.
 
-    `epoch` counts the destructions of keys, `closed` has the sequence numbers at which scopes were forgotten, and
-    `shelf` is where keys are kept.
+    `epoch` counts the destructions of keys, `closed` has the sequence numbers at which scopes were forgotten,
+    `shelf` is where keys are kept, and `announce_swap` tells all who have the store open of a swap.
     """
 
     epoch: int
     closed: Mapping[str, int]
     shelf: Snapshots
+    announce_swap: Callable[[], None]
 
 
 class Bench:

@@ -10,6 +10,7 @@ moments only: when a key is kept. Steps, with what a crash after each leaves:
     3. the state at the end is written beside: a file that no key opens
     4. one revision of the key table names all of it instead of what was there: the new generation counts from here on
     5. what no name stands for any more is removed: leftovers, which the next save removes
+    6. the lock file says that there was a swap: until then whoever has the store open goes on with what is in memory
 
 A forget meanwhile drops the keys of built words as it does those of saved ones. Whatever was read before some key was
 destroyed is not kept after it, but read again.
@@ -243,6 +244,7 @@ class Rebuild:
                 if held.epoch != epoch:
                     return False
                 held.shelf.replace_by_built(made, words=words)
+                held.announce_swap()
                 return True
         finally:
             made.drop()

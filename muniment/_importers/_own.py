@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from muniment._json_values import parse_value
 from muniment.events import BadValue
 
@@ -24,7 +26,8 @@ class MunimentTranscript:
     The memories with all that was said of them; who said it is told in their metadata, under `imported`.
 
     They are one source, which may correct itself as the memories in the file did. What stood beside a stronger value
-    comes through a voice of its own, so that it still does. What somebody set apart, or has not approved, is left out.
+    comes through a voice of its own, so that it still does; what did so in a part of its time only comes in parts. What
+    somebody set apart, or has not approved, is left out.
     """
 
     name = "muniment"
@@ -72,19 +75,76 @@ def _memory(record: dict[str, object], where: str, store: str, scope: str) -> It
         yield bad
         return
     try:
-        since, until = instant_of(record.get("valid_from")), instant_of(record.get("valid_to"))
         ended = instant_of(record.get("retired_from"))
-        note = _note(record, until, f"{store}:{identity}")
+        note = _note(record, instant_of(record.get("valid_to")), f"{store}:{identity}")
+        stretches = _stretches(record, entitled=bool(record.get("entitled", status != "disputed")))
     except (BadInstant, BadValue) as error:
         yield Skipped(where=where, why=f"one of its fields is none that an export writes: {error}")
         return
-    entitled = record.get("entitled", status != "disputed")
-    via = "" if entitled else _voice(plain(record.get("origin")))
-    yield Turn(scope, identity, "", "other", text, since, "", via, note=note, name=identity, beside=bool(via))
-    if record.get("retired_from") is not None:
-        yield Ending(where, identity, ended, plain(record.get("retired_for")) or "retired before it was exported")
-    elif record.get("settled"):
-        yield Ending(where, identity, None, "settled before it was exported")
+    why = plain(record.get("retired_for")) or "retired before it was exported"
+    for number, stretch in enumerate(stretches):
+        # The first has the memory's own name, by which others of the file call it.
+        name = identity if not number else f"{identity}/{number}"
+        via = "" if stretch.entitled else _voice(plain(record.get("origin")))
+        said = note if len(stretches) == 1 else _note_of_part(note, record, stretch, f"{store}:{name}")
+        yield Turn(scope, name, "", "other", text, stretch.since, "", via, note=said, name=name, beside=bool(via))
+        if stretch.settled_from is not None:
+            yield Ending(where, name, stretch.settled_from, "settled before it was exported")
+        elif record.get("retired_from") is not None and not _is_over(stretch, ended, of=len(stretches)):
+            yield Ending(where, name, ended, why)
+
+
+class _Stretch(msgspec.Struct):
+    """A part of a memory's interval, told as a memory of its own; it holds no more from `settled_from` on."""
+
+    since: int | None
+    until: int | None
+    entitled: bool
+    settled_from: int | None = None
+
+
+def _is_over(stretch: _Stretch, ended: int | None, *, of: int) -> bool:
+    # A part that had ended by then; the whole of a memory is retired whenever that was.
+    return of > 1 and stretch.until is not None and ended is not None and stretch.until <= ended
+
+
+def _stretches(record: dict[str, object], *, entitled: bool) -> list[_Stretch]:
+    """Return the fewest stretches that the parts make; one where the memory was not told in parts."""
+    found: list[_Stretch] = []
+    for part in map(as_object, as_list(record.get("parts"))):
+        if part is None:
+            raise BadInstant("is no part")
+        since, until = instant_of(part.get("valid_from")), instant_of(part.get("valid_to"))
+        last, claims, settled = found[-1] if found else None, part.get("entitled") is True, part.get("settled") is True
+        if since is None or (last is not None and last.until != since):
+            raise BadInstant("is a part that does not begin where the one before it ends")
+        if last is None or last.entitled != claims or (last.settled_from is not None and not settled):
+            found.append(_Stretch(since, until, claims, since if settled else None))
+            continue
+        last.until = until
+        if settled and last.settled_from is None:
+            last.settled_from = since
+    since, until = instant_of(record.get("valid_from")), instant_of(record.get("valid_to"))
+    if not found:
+        return [_Stretch(since, until, entitled, since if record.get("settled") else None)]
+    if (found[0].since, found[-1].until) != (since, until):
+        raise BadInstant("is not the whole of its parts")
+    return found
+
+
+def _note_of_part(note: Note, record: dict[str, object], stretch: _Stretch, command: str) -> Note:
+    told, metadata = as_object(note.metadata["imported"]), note.metadata
+    if told is not None:
+        stated = {key: record.get(key) for key in ("valid_from", "valid_to")}
+        metadata = {**metadata, "imported": {**stated, **told}}
+    return msgspec.structs.replace(
+        note,
+        valid_to=stretch.until,
+        metadata=metadata,
+        # What only stands beside another takes over from nothing.
+        supersedes=note.supersedes if stretch.entitled else None,
+        command=command,
+    )
 
 
 def _note(record: dict[str, object], until: int | None, command: str) -> Note:

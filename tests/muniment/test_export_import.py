@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import pytest
 from hypothesis import given, settings
@@ -22,10 +24,8 @@ from tests.worlds import AGENT, EXTERNAL, SCOPE, USER, Step, World, perform
 Line = dict[str, object]
 ELSEWHERE = "acme/elsewhere"
 KEPT = (
-    "content", "kind", "about", "value", "many", "source", "tags", "importance", "applies_when", "valid_from",
-    "valid_to", "retired_from", "retired_for", "reason",
+    "content", "kind", "about", "value", "many", "source", "tags", "importance", "applies_when", "reason",
 )  # fmt: skip
-SET_APART = ("quarantine", "release", "approve", "reject")
 WITHHELD = {"pending", "rejected", "quarantined"}
 
 
@@ -76,30 +76,48 @@ def test_every_memory_comes_back_with_all_that_was_said_of_it(
         return
     before, after, names, other, report = round_trip(world, folder / "other")
     expected = [line for line in before if line["status"] not in WITHHELD]
-    given_back = {names[str(line["id"])]: line for line in after}
+    given_back: dict[str, list[Line]] = {}
+    for line in after:
+        given_back.setdefault(names[str(line["id"])], []).append(line)
 
-    assert sorted(str(line["id"]) for line in expected) == sorted(names[str(line["id"])] for line in after)
+    assert sorted(str(line["id"]) for line in expected) == sorted(given_back)
     for line in expected:
-        found = given_back[str(line["id"])]
-        ended = line["settled"] or _replaced_by_another_voice(line, before)
-        for key in KEPT:
-            if key not in ("retired_from", "retired_for") or not ended:
-                assert _stated(line, key) == _stated(found, key), key
-        told = cast("Line", cast("Line", found["metadata"]).pop("imported"))
-        assert line["metadata"] == found["metadata"]
-        assert [line[key] for key in ("origin", "actor", "provenance", "recorded_at")] == [
-            told[key] for key in ("origin", "actor", "provenance", "recorded_at")
-        ]
-        there = set(names.values())
-        assert [name for name in cast("list[str]", line["derived_from"]) if name in there] == [
-            names[identity] for identity in cast("list[str]", found["derived_from"])
-        ]
-        assert sorted(link for link in cast("list[list[str]]", line["links"]) if link[1] in there) == sorted(
-            [kind, names[end]] for kind, end in cast("list[list[str]]", found["links"])
-        )
+        parts = sorted(given_back[str(line["id"])], key=lambda part: str(part["valid_from"]))
+        assert (line["valid_from"], line["valid_to"]) == (parts[0]["valid_from"], parts[-1]["valid_to"])
+        assert all(one["valid_to"] == following["valid_from"] for one, following in pairwise(parts))
+        if len(parts) == 1:
+            ended = _is_settled(line) or _replaced_by_another_voice(line, before)
+            for key in ("retired_from", "retired_for"):
+                assert ended or _stated(line, key) == _stated(parts[0], key), key
+        else:
+            assert line["parts"]
+        for part in parts:
+            _says_the_same(line, part, names, in_parts=len(parts) > 1)
     assert not report.refused
     other.close()
     world.store.close()
+
+
+def _says_the_same(line: Line, found: Line, names: dict[str, str], *, in_parts: bool) -> None:
+    for key in KEPT:
+        assert line[key] == found[key], key
+    told = cast("Line", cast("Line", found["metadata"]).pop("imported"))
+    assert line["metadata"] == found["metadata"]
+    stated = ("valid_from", "valid_to") if in_parts else ()
+    for key in ("origin", "actor", "provenance", "recorded_at", *stated):
+        assert line[key] == told[key], key
+    there = set(names.values())
+    assert [name for name in cast("list[str]", line["derived_from"]) if name in there] == [
+        names[identity] for identity in cast("list[str]", found["derived_from"])
+    ]
+    assert sorted(link for link in cast("list[list[str]]", line["links"]) if link[1] in there) == sorted(
+        [kind, names[end]] for kind, end in cast("list[list[str]]", found["links"])
+    )
+
+
+def _is_settled(line: Line) -> bool:
+    parts = cast("list[Line]", line["parts"]) or [line]
+    return any(part["settled"] for part in parts)
 
 
 def _stated(line: Line, key: str) -> object:
@@ -117,9 +135,8 @@ def _replaced_by_another_voice(line: Line, lines: list[Line]) -> bool:
 def test_what_is_current_stays_current_and_what_disputes_it_stays_beside_it(
     history: list[Step], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Of statements that hold from when they were made: one that takes over a part of another's time may lose it."""
     folder = tmp_path_factory.mktemp("trip")
-    world = world_of([step._replace(hours=None) for step in history if step.verb not in SET_APART], folder)
+    world = world_of(history, folder)
     if not exported(world.store, SCOPE):
         return
     *_, names, other, _ = round_trip(world, folder / "other")
@@ -139,7 +156,7 @@ def test_i07_no_weaker_value_becomes_current_on_the_way(
     history: list[Step], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("trip")
-    world = world_of([step for step in history if step.verb not in SET_APART], folder)
+    world = world_of(history, folder)
     if not exported(world.store, SCOPE):
         return
     *_, other, _ = round_trip(world, folder / "other")
@@ -168,6 +185,122 @@ def test_the_same_export_twice_adds_nothing_and_an_export_of_the_import_gives_no
         again = other.import_file(path, scope=ELSEWHERE)
         assert (0, first.written) == (again.written, again.repeated)
         assert head == other.head
+    world.store.close()
+
+
+# --- at every point of valid time -------------------------------------------------------------------------------------
+
+
+class Said(NamedTuple):
+    """A keyed statement over days of a month, or what becomes of an earlier one."""
+
+    verb: str
+    who: str
+    value: str
+    since: int
+    days: int | None
+    target: int
+
+
+statements = st.builds(
+    Said,
+    verb=st.sampled_from(
+        ("say", "say", "say", "say", "supersede", "note", "retire", "retire then", "forget", "quarantine", "release")
+    ),
+    who=st.sampled_from((EXTERNAL, f"{EXTERNAL}/page", AGENT, "agent:other", USER)),
+    value=st.sampled_from(("red", "blue", "green", "white")),
+    since=st.integers(0, 6),
+    days=st.one_of(st.none(), st.integers(1, 5)),
+    target=st.integers(0, 9),
+)
+KEY = ("door", "colour")
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 2, 1, tzinfo=UTC) + timedelta(days=4 * number)
+
+
+def say(world: World, said: Said) -> None:
+    world.clock.advance()
+    speaker, target = world.speaker(said.who), world.ids[said.target % len(world.ids)] if world.ids else None
+    try:
+        match said.verb:
+            case "say":
+                since, until = day(said.since), None if said.days is None else day(said.since + said.days)
+                # The same again is a record of its own: two places are two sources.
+                world.ids.append(
+                    speaker.remember(
+                        f"The door is {said.value}.", about=KEY, value=said.value, valid_from=since, valid_to=until,
+                        source=f"place {len(world.ids)}",
+                    ).id
+                )  # fmt: skip
+            case _ if target is None:
+                return
+            case "supersede":
+                since, until = day(said.since), None if said.days is None else day(said.since + said.days)
+                told = speaker.supersede(
+                    target, f"The door is {said.value}.", value=said.value, valid_from=since, valid_to=until,
+                    source=f"place {len(world.ids)}",
+                )  # fmt: skip
+                world.ids.append(told.id)
+            case "note":
+                speaker.remember(f"A note of {said.value}.", derived_from=[target])
+            case "retire":
+                speaker.retire(target, reason="painted over")
+            case "retire then":
+                speaker.retire(target, reason="to be painted", valid_to=day(said.since))
+            case "forget":
+                speaker.forget(target, reason="asked")
+            case "quarantine":
+                world.store.operator().quarantine([target], reason="looks wrong")
+            case _:
+                world.store.operator().release([target], reason="was sound")
+    except (muniment.Refused, muniment.InvalidInput):
+        return
+
+
+def values(store: Store, scope: str, points: Iterable[datetime]) -> list[object]:
+    mem = store.session(scope=scope, actor=AGENT)
+    return [[one.value for one in mem.beliefs(about=KEY, valid_at=point)] for point in points]
+
+
+def disputes(store: Store, scope: str, points: Iterable[datetime]) -> list[object]:
+    mem = store.session(scope=scope, actor=AGENT)
+    found = [mem.beliefs(about=KEY, valid_at=point) for point in points]
+    return [[sorted(str(beside.value) for beside in one.disputes) for one in at] for at in found]
+
+
+@settings(deadline=None, max_examples=60)
+@given(history=st.lists(statements, min_size=2, max_size=9), batch=st.integers(1, 5))
+def test_every_point_of_valid_time_has_the_value_that_it_had(
+    history: list[Said], batch: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whoever said it, over whatever part of another's interval, and whatever became of what had taken over from it."""
+    folder = tmp_path_factory.mktemp("points")
+    world = World(folder / "world")
+    for said in history:
+        say(world, said)
+    if not exported(world.store, SCOPE):
+        world.store.close()
+        return
+    path = file_of(world.store, SCOPE, folder / "export.jsonl")
+    # All instants at which anything begins or ends: days, and when something was retired at once.
+    points = sorted({day(n) for n in range(12)} | {world.clock.moment + timedelta(seconds=s) for s in range(-12, 1)})
+    with muniment.open(folder / "other", create=True, model="none", clock=world.clock) as other:
+        report = other.import_file(path, scope=ELSEWHERE, batch=batch)
+        assert not report.refused
+        assert values(world.store, SCOPE, points) == values(other, ELSEWHERE, points)
+        if not any(said.verb == "supersede" for said in history):
+            # A dispute that another voice superseded is ended as a whole, at the import.
+            assert disputes(world.store, SCOPE, points) == disputes(other, ELSEWHERE, points)
+        assert {"external"} >= {record.rank for record in other.session(scope=ELSEWHERE, actor=AGENT).list(limit=100)}
+        if not report.written:
+            world.store.close()
+            return
+        again = file_of(other, ELSEWHERE, folder / "again.jsonl")
+        with muniment.open(folder / "third", create=True, model="none", clock=world.clock) as third:
+            third.import_file(again, scope=ELSEWHERE)
+            assert values(world.store, SCOPE, points) == values(third, ELSEWHERE, points)
     world.store.close()
 
 
@@ -246,3 +379,113 @@ def test_an_export_of_an_import_still_tells_who_said_it_first(tmp_path: Path) ->
     world.store.close()
 
     assert AGENT == cast("Line", record.metadata["imported"])["origin"]
+
+
+def test_a_statement_that_took_over_a_part_of_another_s_interval_comes_back_in_parts(tmp_path: Path) -> None:
+    """The agent may take over from the other agent, and not from the user."""
+    world = World(tmp_path / "world")
+    history = (
+        Said("say", AGENT, "red", 0, 2, 0),
+        Said("say", USER, "blue", 2, 2, 0),
+        Said("say", "agent:other", "green", 1, 2, 0),
+    )
+    for said in history:
+        say(world, said)
+    points = [day(n) for n in range(5)]
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    with muniment.open(tmp_path / "other", create=True, model="none") as other:
+        report = other.import_file(path, scope=ELSEWHERE)
+        assert [["red"], ["green"], ["blue"], ["blue"], []] == values(other, ELSEWHERE, points)
+        assert [[[]], [[]], [["green"]], [[]], []] == disputes(other, ELSEWHERE, points)
+        told = [line for line in exported(other, ELSEWHERE) if line["value"] == "green"]
+    (green,) = [line for line in exported(world.store, SCOPE) if line["value"] == "green"]
+    world.store.close()
+
+    assert (4, 0) == (report.written, report.retired)
+    assert (False, False) == (green["entitled"], green["settled"])
+    assert [(True, False), (False, False)] == [
+        (part["entitled"], part["settled"]) for part in cast("list[Line]", green["parts"])
+    ]
+    assert [(green["valid_from"], green["valid_to"])] * 2 == [
+        (said["valid_from"], said["valid_to"])
+        for line in told
+        for said in (cast("dict[str, Line]", line["metadata"])["imported"],)
+    ]
+
+
+def test_forgetting_the_newest_does_not_revive_the_one_before_on_the_way(tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    for said in (
+        Said("say", AGENT, "red", 0, None, 0),
+        Said("say", AGENT, "blue", 1, None, 0),
+        Said("forget", AGENT, "", 0, None, 1),
+    ):
+        say(world, said)
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    with muniment.open(tmp_path / "other", create=True, model="none") as other:
+        other.import_file(path, scope=ELSEWHERE)
+        assert [["red"], [], []] == values(other, ELSEWHERE, (day(0), day(1), day(9)))
+    world.store.close()
+
+
+def test_an_export_without_parts_is_read_as_before(tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    say(world, Said("say", USER, "blue", 2, 2, 0))
+    say(world, Said("say", AGENT, "green", 1, 2, 0))
+    lines = exported(world.store, SCOPE)
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    text = path.read_text(encoding="utf-8")
+    for line in lines:
+        parts = json.dumps(line.pop("parts"), separators=(",", ":"))
+        text = text.replace(f',"parts":{parts}', "")
+    assert '"parts"' not in text
+    path.write_text(text, encoding="utf-8")
+    with muniment.open(tmp_path / "other", create=True, model="none") as other:
+        assert 2 == other.import_file(path, scope=ELSEWHERE).written
+        assert [["green"], ["blue"], ["blue"]] == values(other, ELSEWHERE, (day(1), day(2), day(3)))
+    world.store.close()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        '["x"]',
+        '[{"valid_from":"2026-02-05T00:00:00Z","valid_to":null}]',
+        '[{"valid_from":null,"valid_to":null}]',
+        '[{"valid_from":"2026-02-01T00:00:00Z","valid_to":"2026-02-02T00:00:00Z"},'
+        '{"valid_from":"2026-02-03T00:00:00Z","valid_to":null}]',
+    ],
+)
+def test_parts_that_are_not_the_whole_are_none_that_an_export_writes(tmp_path: Path, parts: str) -> None:
+    world = World(tmp_path / "world")
+    say(world, Said("say", AGENT, "red", 0, None, 0))
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    path.write_text(path.read_text(encoding="utf-8").replace('"parts":null', f'"parts":{parts}'), encoding="utf-8")
+    report = world.store.import_file(path, scope=ELSEWHERE)
+    world.store.close()
+
+    assert (0, {"damaged": 1}) == (report.written, report.skipped_codes)
+
+
+@pytest.mark.parametrize("how", ["note", "supersede"])
+def test_a_page_s_value_does_not_come_first_because_something_names_it(tmp_path: Path, how: str) -> None:
+    """What it stood beside was forgotten, and what names it needs it to be there."""
+    world = World(tmp_path / "world")
+    user, agent = world.speaker(USER), world.speaker(AGENT)
+    first = user.remember("The bank is X.", about=("bank", "name"))
+    page = world.speaker(EXTERNAL).remember("The bank is Evil.", about=("bank", "name"))
+    user.forget(first.id, reason="asked")
+    if how == "note":
+        agent.remember("A page names a bank.", derived_from=[page.id])
+        agent.remember("The bank is Y.", about=("bank", "name"))
+    else:
+        agent.supersede(page.id, "The bank is Y.")
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    with muniment.open(tmp_path / "other", create=True, model="none") as other:
+        report = other.import_file(path, scope=ELSEWHERE)
+        assert 0 == report.skipped_count
+        mem = other.session(scope=ELSEWHERE, actor=AGENT)
+        assert ["The bank is Y."] == [bank.content for bank in mem.beliefs(about=("bank", "name"))]
+        notes = {str(record.content): record.derived_from for record in mem.list()}
+        assert (how == "note") == any(notes.values())
+    world.store.close()
