@@ -42,6 +42,9 @@ WEIGHTS: Final = {
 }
 HISTORY: Final = 6.0
 """What a row loses that holds no longer: its successor, which may say less of the words asked for, comes first."""
+LIFT: Final = 0.3
+"""How far a turn is lifted from its own score towards what its conversation has in all."""
+_LIFTERS: Final = 40
 _OF_NEIGHBOURS: Final = ("meaning_before", "meaning_after")
 _WHEN = regex.compile(r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long)\b")
 _I = regex.compile(r"\b(?:i|my|me|mine|i'm|i've|myself)\b")
@@ -88,6 +91,7 @@ class _Found(NamedTuple):
     word_scores: NDArray[np.float32]
     offered_words: NDArray[np.float32]
     near_rows: Rows
+    labels: Rows
 
 
 def question_of(query: str) -> Question:
@@ -117,14 +121,17 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     features = np.concatenate([part.features for part in found] or [np.zeros((0, len(FEATURES)))])
     words = np.concatenate([part.word_scores for part in found] or [_NO_SCORES])
     live = np.concatenate([part.live for part in found] or [np.zeros(0, dtype=np.bool_)])
-    scores = weighed(features) - np.where(live, 0.0, HISTORY)
+    own = weighed(features) - np.where(live, 0.0, HISTORY)
+    labels = np.concatenate([part.labels + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
+    lifts = lifts_of(own, labels, live)
+    scores = own + lifts
     best = np.lexsort((rows, -scores))[:k]
     best = np.concatenate((best[live[best]], best[~live[best]]))
     word_ranks = _ranks(np.concatenate([part.offered_words for part in found] or [_NO_SCORES]), words[best])
     dense_ranks = _ranks(features[:, 0], features[best, 0])
     near_rows = np.concatenate([part.near_rows + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
     near = set(near_rows.tolist())
-    beside = sum(features[best, FEATURES.index(name)] * WEIGHTS[name] for name in _OF_NEIGHBOURS)
+    beside = lifts[best] + sum(features[best, FEATURES.index(name)] * WEIGHTS[name] for name in _OF_NEIGHBOURS)
     hits = [
         Fused(
             row=(row := int(rows[at])),
@@ -136,14 +143,14 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
             near_score=float(by_neighbours),
         )
         for at, word_rank, dense_rank, by_neighbours in zip(
-            best.tolist(), word_ranks, dense_ranks, np.broadcast_to(beside, len(best)).tolist(), strict=True
+            best.tolist(), word_ranks, dense_ranks, beside.tolist(), strict=True
         )
     ]
     if not hits:
         return Ranking(hits, 0.0)
     held = np.concatenate([part.held for part in found])
     named = np.concatenate([part.named for part in found])
-    signs = signs_of(question.terms, stats, scores, held, named, WEIGHTS["speaker"])
+    signs = signs_of(question.terms, stats, own, held, named, WEIGHTS["speaker"])
     return Ranking(hits, strength_of(signs, with_vectors=vector is not None))
 
 
@@ -154,6 +161,28 @@ def weighed(features: Reals) -> Reals:
     for number, name in enumerate(FEATURES):
         total += features[:, number] * WEIGHTS[name]
     return total
+
+
+def lifts_of(scores: Reals, labels: Rows, live: Mask) -> Reals:
+    """
+    Return by how much each row's conversation lifts it; nothing where it stands alone.
+
+    A score is the logarithm of odds, up to a constant. What a conversation has in all is the logarithm of the sum over
+    those of its live rows that are among the best.
+    """
+    lifts = np.zeros(len(scores), dtype=np.float64)
+    best = np.argsort(-scores, kind="stable")[:_LIFTERS]
+    best = best[live[best]]
+    if not len(best):
+        return lifts
+    odds = np.exp(scores - scores[best[0]])
+    distinct, of = np.unique(labels, return_inverse=True)
+    total = np.bincount(of[best], weights=odds[best], minlength=len(distinct))[of]
+    others = total.copy()
+    others[best] -= odds[best]
+    there = live & (others > 0)
+    lifts[there] = LIFT * np.log1p(others[there] / odds[there])
+    return lifts
 
 
 def _candidates(
@@ -174,7 +203,8 @@ def _candidates(
     # Without vectors a neighbour that holds none of the words is no match, only the turn beside one.
     rows = rows[offered[rows] & ((words.scores[rows] > 0) | (cosines is not None))]
     of, named = witnesses.of(rows), witnesses.named(rows)
-    return _Found(rows, of, live[rows], words.held[rows], named, words.scores[rows], offered_words, near)
+    labels = scope.threads.labels(rows)
+    return _Found(rows, of, live[rows], words.held[rows], named, words.scores[rows], offered_words, near, labels)
 
 
 def _best(rows: Rows, scores: NDArray[np.float32], depth: int) -> Rows:

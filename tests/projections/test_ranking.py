@@ -36,6 +36,44 @@ def test_a_turn_is_lifted_by_the_words_of_the_turn_before_it_in_its_conversation
     assert "at the market, the stall has beetroot on Fridays" in [hit.content for hit in hits[:2]]
 
 
+def far(name: str) -> list[str]:
+    """Turns between two that are to be no neighbours; the same words said twice would be one memory."""
+    return [f"{number} {name}" for number in ("one", "two", "three", "four", "five", "six")]
+
+
+def test_a_conversation_that_says_more_of_what_is_asked_lifts_its_turns_and_no_lone_memory(world: World) -> None:
+    agent = world.speaker(AGENT)
+    rich = say(agent, "the quince is ripe", *far("x"), "a quince for Ann", conversation="rich")
+    poor = say(agent, "that quince is ripe", *far("y"), "a pear for Ann", conversation="poor")
+
+    hits = {hit.id: hit for hit in agent.recall("quince ripe", k=20)}
+
+    assert hits[poor[0]].score < hits[rich[0]].score < hits[poor[0]].score + 1
+    assert hits[poor[0]].near_score < hits[rich[0]].near_score
+
+
+def test_a_memory_in_no_conversation_is_not_lifted(world: World) -> None:
+    agent = world.speaker(AGENT)
+    lone = [agent.remember(text).id for text in ("that quince is ripe", "a quince for Ann")]
+    told = say(agent, "the quince is ripe", "a quince for Bob")
+
+    lifts = {hit.id: hit.near_score for hit in agent.recall("quince ripe")}
+
+    assert [0.0, 0.0] == [lifts[each] for each in lone]
+    assert 0.0 < lifts[told[0]]
+
+
+def test_what_is_not_live_lifts_nothing(world: World) -> None:
+    user = world.speaker(USER)
+    first = say(user, "the quince is ripe", *far("x"), "a quince for Ann", conversation="first")
+    second = say(user, "that quince is ripe", *far("y"), "a quince for Bob", conversation="second")
+    user.retire(second[-1], reason="over")
+
+    found = scores(user.recall("quince ripe", k=20, status=("active", "retired")))
+
+    assert found[second[0]] < found[first[0]]
+
+
 @pytest.mark.parametrize("how", ["forget", "retire", "supersede"])
 def test_what_is_not_live_speaks_for_no_neighbour(make_world: MakeWorld, how: str) -> None:
     plain, changed = make_world(), make_world()
