@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ._dates import named_dates
 from ._evidence import FEATURES, Bits, Question, Reals, Rows, Witnesses, words_of
 from ._segments import ScopeWords
-from ._strength import signs_of, strength_of
+from ._strength import actions, signs_of, strength_of
 from ._threads import Threads
 from ._tokens import MAX_QUERY_CHARS, analyze_query
 from ._vectors import VectorIndex
@@ -100,6 +100,7 @@ def question_of(query: str) -> Question:
     lower = text.lower()
     return Question(
         terms=analyze_query(query).terms,
+        actions=actions(text),
         asks_when=_WHEN.search(lower) is not None,
         says_i=_I.search(lower) is not None,
         dates=named_dates(text),
@@ -123,7 +124,8 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     live = np.concatenate([part.live for part in found] or [np.zeros(0, dtype=np.bool_)])
     own = weighed(features) - np.where(live, 0.0, HISTORY)
     labels = np.concatenate([part.labels + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
-    lifts = lifts_of(own, labels, live)
+    order = np.argsort(-own, kind="stable")
+    lifts = lifts_of(own, order, labels, live)
     scores = own + lifts
     best = np.lexsort((rows, -scores))[:k]
     best = np.concatenate((best[live[best]], best[~live[best]]))
@@ -150,7 +152,7 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
         return Ranking(hits, 0.0)
     held = np.concatenate([part.held for part in found])
     named = np.concatenate([part.named for part in found])
-    signs = signs_of(question.terms, stats, own, held, named, WEIGHTS["speaker"])
+    signs = signs_of(question, stats, own, order, held, named, WEIGHTS["speaker"])
     return Ranking(hits, strength_of(signs, with_vectors=vector is not None))
 
 
@@ -163,26 +165,25 @@ def weighed(features: Reals) -> Reals:
     return total
 
 
-def lifts_of(scores: Reals, labels: Rows, live: Mask) -> Reals:
+def lifts_of(scores: Reals, order: Rows, labels: Rows, live: Mask) -> Reals:
     """
-    Return by how much each row's conversation lifts it; nothing where it stands alone.
+    Return by how much each row's conversation lifts it; nothing where it stands alone. `order` is best first.
 
     A score is the logarithm of odds, up to a constant. What a conversation has in all is the logarithm of the sum over
     those of its live rows that are among the best.
     """
-    lifts = np.zeros(len(scores), dtype=np.float64)
-    best = np.argsort(-scores, kind="stable")[:_LIFTERS]
+    best = order[:_LIFTERS]
     best = best[live[best]]
     if not len(best):
-        return lifts
+        return np.zeros(len(scores), dtype=np.float64)
     odds = np.exp(scores - scores[best[0]])
-    distinct, of = np.unique(labels, return_inverse=True)
-    total = np.bincount(of[best], weights=odds[best], minlength=len(distinct))[of]
-    others = total.copy()
+    distinct, of = np.unique(labels[best], return_inverse=True)
+    total = np.bincount(of, weights=odds[best])
+    at = np.minimum(np.searchsorted(distinct, labels), len(distinct) - 1)
+    others = total[at] * ((distinct[at] == labels) & live)
     others[best] -= odds[best]
-    there = live & (others > 0)
-    lifts[there] = LIFT * np.log1p(others[there] / odds[there])
-    return lifts
+    lifted: Reals = LIFT * np.log1p(others / odds)
+    return lifted
 
 
 def _candidates(

@@ -12,6 +12,7 @@ from muniment import Hit, Session
 from muniment.projections._contradictions import PROPOSED_FROM, judge
 from muniment.projections._dates import Named, named_dates, nearness
 from muniment.projections._embedder import packaged_embedder
+from muniment.projections._strength import actions
 from tests.worlds import AGENT, USER, World
 
 MakeWorld = Callable[[], World]
@@ -221,6 +222,37 @@ def test_words_that_nothing_found_holds_weaken_the_evidence_unless_they_only_ask
     unmet = agent.recall("Agathe the welder and blue bicycles bought in Ghent").strength
 
     assert unmet < asking - 0.05
+
+
+def test_a_word_counts_less_the_further_below_the_best_the_memory_that_holds_it_is(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the blue bicycle was bought in Ghent")
+    agent.remember("the blue bicycle was mended, and the lock was bought in Liege")
+    agent.remember("a postcard from Oslo")
+
+    near = agent.recall("blue bicycle bought in Liege").strength
+    far = agent.recall("blue bicycle bought in Oslo").strength
+    nowhere = agent.recall("blue bicycle bought in Malmo").strength
+
+    assert nowhere < far < near
+
+
+def test_what_somebody_does_may_be_told_in_other_words(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the blue bicycle is from a shop in Ghent")
+
+    acted = agent.recall("which blue bicycle did I purchase in Ghent").strength
+    named = agent.recall("which blue bicycle, purchase in Ghent").strength
+
+    assert named < acted - 0.1
+
+
+def test_actions_are_known_by_where_they_stand() -> None:
+    assert {"purchas"} == actions("which bicycle did I just purchase in Ghent?")
+    assert {"giv"} == actions("what did my dad give me?")
+    assert {"visit", "return"} == actions("Did Ann visit Oslo before she returned?")
+    # In Swedish `i` is a preposition, in English one writes it large.
+    assert frozenset() == actions("hur länge var jag i Stockholm?")
 
 
 def test_what_somebody_else_said_weakens_the_evidence_for_whom_the_question_names(world: World) -> None:
