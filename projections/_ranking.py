@@ -46,6 +46,7 @@ LIFT: Final = 0.3
 """How far a turn is lifted from its own score towards what its conversation has in all."""
 _LIFTERS: Final = 40
 _OF_NEIGHBOURS: Final = ("meaning_before", "meaning_after")
+_MEANINGS: Final = ("meaning", *_OF_NEIGHBOURS)
 _WHEN = regex.compile(r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long)\b")
 _I = regex.compile(r"\b(?:i|my|me|mine|i'm|i've|myself)\b")
 
@@ -124,8 +125,7 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     live = np.concatenate([part.live for part in found] or [np.zeros(0, dtype=np.bool_)])
     own = weighed(features) - np.where(live, 0.0, HISTORY)
     labels = np.concatenate([part.labels + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
-    order = np.argsort(-own, kind="stable")
-    lifts = lifts_of(own, order, labels, live)
+    lifts = lifts_of(own, labels, live)
     scores = own + lifts
     best = np.lexsort((rows, -scores))[:k]
     best = np.concatenate((best[live[best]], best[~live[best]]))
@@ -152,8 +152,8 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
         return Ranking(hits, 0.0)
     held = np.concatenate([part.held for part in found])
     named = np.concatenate([part.named for part in found])
-    signs = signs_of(question, stats, own, order, held, named, WEIGHTS["speaker"])
-    return Ranking(hits, strength_of(signs, with_vectors=vector is not None))
+    by_words = own - sum(features[:, FEATURES.index(name)] * WEIGHTS[name] for name in _MEANINGS)
+    return Ranking(hits, strength_of(signs_of(question, stats, by_words, held, named, WEIGHTS["speaker"])))
 
 
 def weighed(features: Reals) -> Reals:
@@ -165,14 +165,14 @@ def weighed(features: Reals) -> Reals:
     return total
 
 
-def lifts_of(scores: Reals, order: Rows, labels: Rows, live: Mask) -> Reals:
+def lifts_of(scores: Reals, labels: Rows, live: Mask) -> Reals:
     """
-    Return by how much each row's conversation lifts it; nothing where it stands alone. `order` is best first.
+    Return by how much each row's conversation lifts it; nothing where it stands alone.
 
     A score is the logarithm of odds, up to a constant. What a conversation has in all is the logarithm of the sum over
     those of its live rows that are among the best.
     """
-    best = order[:_LIFTERS]
+    best = np.argsort(-scores, kind="stable")[:_LIFTERS]
     best = best[live[best]]
     if not len(best):
         return np.zeros(len(scores), dtype=np.float64)

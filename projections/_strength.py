@@ -1,7 +1,8 @@
 """
 How strong the evidence is that what was found answers the question: a logistic curve of three signs.
 
-English words that ask, and say nothing of what is asked about, are left out; in other languages every word counts.
+They are told from what words score, with vectors or without: a near miss is as near in meaning as an answer. English
+words that ask, and say nothing of what is asked about, are left out; in other languages every word counts.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ class Signs(NamedTuple):
     """
     What tells an answer from a near miss.
 
-    `best` is the best score; `astray` by how much the best row of somebody else is above the best of whom the question
-    names; `lacking` is which share of the question's words, by weight, what ranks high does not hold: a word counts for
-    as much of its weight as the best row that holds it is below the best of all, wholly from `_FARTHEST` on.
+    `best` is the best score by words; `astray` by how much the best row of somebody else is above the best of whom the
+    question names; `lacking` is which share of the question's words, by weight, what ranks high does not hold: a word
+    counts for as much of its weight as the best row that holds it is below the best of all, wholly from `_FARTHEST` on.
     """
 
     best: float
@@ -73,47 +74,37 @@ class Signs(NamedTuple):
     lacking: float
 
 
-# Logistic fits on tuning halves; see eval/RESULTS.md.
-_WITH_VECTORS: Final = Signs(0.15, -0.6, -3.0), -0.9
-_WITHOUT: Final = Signs(0.31, -0.889, -3.62), -1.455
+# A logistic fit on tuning halves; see eval/RESULTS.md.
+_WEIGHTS: Final = Signs(0.31, -0.89, -3.62)
+_BIAS: Final = -1.46
 
 
 def signs_of(
-    question: Question,
-    stats: WordStats,
-    scores: Reals,
-    order: NDArray[np.int64],
-    held: Bits,
-    named: NDArray[np.bool_],
-    bonus: float,
+    question: Question, stats: WordStats, scores: Reals, held: Bits, named: NDArray[np.bool_], bonus: float
 ) -> Signs:
     """
-    Return the signs of some scored rows, at least one; `order` is best first.
+    Return the signs of some rows, at least one, by what their words score.
 
     `bonus` is what a row got for being by whom is named.
     """
-    told = _told(question)
-    return Signs(
-        float(scores[order[0]]), _astray(scores, named, bonus), _lacking(told, stats, scores[order], held[order])
-    )
+    best = float(scores.max())
+    return Signs(best, _astray(scores, named, bonus), _lacking(_told(question), stats, best - scores, held))
 
 
-def _lacking(told: list[int], stats: WordStats, scores: Reals, held: Bits) -> float:
+def strength_of(signs: Signs) -> float:
+    """Return, from 0 to 1, how likely the best hits answer the question, were half of all questions answerable."""
+    return 1 / (1 + math.exp(-(_BIAS + sum(w * sign for w, sign in zip(_WEIGHTS, signs, strict=True)))))
+
+
+def _lacking(told: list[int], stats: WordStats, below: Reals, held: Bits) -> float:
     weights = [weight(stats.rows, stats.found_in[number]) for number in told]
     asked = sum(weights)
     if not asked:
         return 0.0
     holds = (held[:, None] >> np.array(told, dtype=np.uint64)) & np.uint64(1)
-    first = holds.argmax(axis=0)
-    below = np.where(holds[first, np.arange(len(told))], np.minimum(scores[0] - scores[first], _FARTHEST), _FARTHEST)
-    lacking: float = sum(w * b for w, b in zip(weights, below.tolist(), strict=True))
+    least = np.where(holds, np.minimum(below, _FARTHEST)[:, None], _FARTHEST).min(axis=0)
+    lacking: float = sum(w * far for w, far in zip(weights, least.tolist(), strict=True))
     return lacking / (asked * _FARTHEST)
-
-
-def strength_of(signs: Signs, *, with_vectors: bool) -> float:
-    """Return, from 0 to 1, how likely the best hits answer the question, were half of all questions answerable."""
-    weights, bias = _WITH_VECTORS if with_vectors else _WITHOUT
-    return 1 / (1 + math.exp(-(bias + sum(w * sign for w, sign in zip(weights, signs, strict=True)))))
 
 
 def _told(question: Question) -> list[int]:
