@@ -42,7 +42,7 @@ check: lint test wheel
 bench: $(VENV)/.test
 	$(BIN)/python -m eval bench $(ARGS)
 
-eval: $(VENV)/.test
+eval: $(VENV)/.eval
 	$(BIN)/python -m eval reproduce $(ARGS)
 
 clean:
@@ -73,6 +73,10 @@ $(VENV)/.runtime: $(VENV)/.made pyproject.toml
 
 $(VENV)/.test: $(VENV)/.runtime
 	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/.eval: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --group eval
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -2,9 +2,9 @@
 Compares a fresh result with the committed one, figure by figure.
 
 What an evaluation counts or decides must come out the same; a share or a percentage may move a little, since another
-processor rounds otherwise. Durations, rates and their ratios are noisy: they are compared by a factor, and only where
-processor and number of cores are those of the committed run. Tails (p99, slowest) and what chance deals out are left
-out.
+processor rounds otherwise. Durations, rates, their ratios and peaks of memory are noisy: they are compared by a factor,
+and only where processor and number of cores are those of the committed run. Tails (p99, slowest) and what chance deals
+out are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POINTS: Final = 0.5
 """How far a percentage may move, in points; a share a hundredth of that."""
 TIMED: Final = re.compile(
     r"_us\b|_ms\b|_s\b|, (us|ms|s)\b|us_per|a second|ratio|slowest / fastest|recorded / remember|same batches/"
-    r"|append, ms|bytes_per_memory|fold/|_us/"
+    r"|append, ms|bytes_per_memory|fold/|_us/|a_second|peak|/met/|our .* to "
 )
 FREE: Final = re.compile(
     r"p99|p90|slowest$|fastest$|slowest writer|fastest writer|kill-|ENOSPC|EIO|power-cut|/none$|by each|by_verb"

@@ -20,8 +20,10 @@ from muniment.events import (
     MemoryBody,
     Remembered,
     Sealer,
+    chain_hash,
     create_store,
     find_store,
+    genesis,
     new_id,
     wall_clock,
 )
@@ -129,29 +131,31 @@ def sqlite_batches(base: Path, batches: int) -> dict[str, float]:
     files = find_store(base / "layer")
     sealer = Sealer(files.store_id, KeyTree(files.root_key, files.keys, Disk()))
     drafts = [draft(n) for n in range(100)]
+    data = os.urandom(300)
+    link = genesis(files.store_id)
 
-    def seal(n: int, _data: bytes) -> bytes:
-        return sealer.seal(drafts[n % 100], seq=n, recorded_at=0, scope_slot=0, slot=1 + n % 100, nonce=os.urandom(12))
-
-    def as_it_is(_n: int, data: bytes) -> bytes:
-        return data
+    def seal(first: int) -> list[bytes]:
+        nonlocal link
+        events = sealer.seal_batch(drafts, first, 0, [0] * 100, range(1, 101), os.urandom(12 * 100))
+        for event in events:
+            link = chain_hash(link, event)
+        return events
 
     return {
-        "plain": _into_sqlite(base / "plain.db", batches, as_it_is),
+        "plain": _into_sqlite(base / "plain.db", batches, lambda _first: [data] * 100),
         "sealed": _into_sqlite(base / "sealed.db", batches, seal),
     }
 
 
-def _into_sqlite(path: Path, batches: int, row: Callable[[int, bytes], bytes]) -> float:
+def _into_sqlite(path: Path, batches: int, rows_from: Callable[[int], list[bytes]]) -> float:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("pragma journal_mode=wal")
     connection.execute("pragma synchronous=full")
     connection.execute("create table event (seq integer primary key, data blob)")
-    data = os.urandom(300)
     seconds: list[float] = []
     for batch in range(batches):
         started = time.perf_counter()
-        rows = [(100 * batch + n, row(100 * batch + n, data)) for n in range(100)]
+        rows = list(enumerate(rows_from(100 * batch), 100 * batch))
         connection.execute("begin")
         connection.executemany("insert into event values (?, ?)", rows)
         connection.execute("commit")

@@ -16,11 +16,12 @@ from muniment import Hit, Session, Store
 from muniment._engine import Engine, Options
 from muniment._version import VERSION
 from muniment.events import Disk, create_store
-from muniment.projections import Embedder, load_embedder, packaged_embedder
+from muniment.projections import Embedder
 
 from ._abstention import auc, error_rates
 from ._harness import Result
 from ._kept_vectors import KeptEmbedder
+from ._models import embedder_of
 from ._talks import halves_of
 
 _K = 1_000
@@ -69,8 +70,7 @@ def measure_sessions(questions: Path, sessions: Path, count: int, cache: Path, m
 def _embedder(model: str | None, cache: Path, only: Collection[str] | None) -> Embedder | None:
     if model == "none":
         return None
-    inner = packaged_embedder() if model is None else load_embedder(Path(model))
-    return KeptEmbedder(inner, cache / "long", only=only)
+    return KeptEmbedder(embedder_of(model), cache / "long", only=only)
 
 
 def _ask(one: dict[str, Any], kept: dict[str, list[tuple[str, str]]], cache: Path, embedder: Embedder | None) -> _Asked:

@@ -10,10 +10,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from muniment import Store, UserSession
-from muniment.projections import PROPOSED_FROM, judge, load_embedder, packaged_embedder
+from muniment.projections import PROPOSED_FROM, judge
 
 from ._abstention import auc
 from ._harness import Result
+from ._models import embedder_of
 from ._talks import halves_of, memops
 
 K = 10
@@ -132,7 +133,7 @@ def contradiction_rows(path: Path, model: str | None, cache: Path) -> Result:
     """Tell updates from other facts of the same scenario, by their words alone; parameters were chosen on one half."""
     if model == "none":
         return {"skipped": "it needs vectors"}
-    embedder = packaged_embedder() if model is None else load_embedder(Path(model))
+    embedder = embedder_of(model)
     scenarios = memops(path)
     tuning, reporting = halves_of([str(s["id"]) for s in scenarios])
     pairs = {

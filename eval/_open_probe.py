@@ -1,4 +1,8 @@
-"""One opening of a store in a process of its own: `python -m eval._open_probe STORE QUESTION`, answered in JSON."""
+"""
+One opening of a store in a process of its own: `python -m eval._open_probe STORE QUESTION [STALE]`, answered in JSON.
+
+With STALE the program is one that has other settings, or another register, than the one that saved the projections.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,9 @@ from pathlib import Path
 from typing import Final
 
 import muniment
-from muniment import Store
+from muniment import Action, Store
 from muniment.events import to_datetime
+from muniment.projections import PROJECTION_VERSIONS, _snapshots
 
 from ._harness import Result, time_each
 from ._synthetic import SCOPES
@@ -24,8 +29,10 @@ KEYS: Final = 4_000
 _POINTS: Final = 1_000
 
 
-def main(path: str, question: str) -> None:
+def main(path: str, question: str, stale: str = "nothing") -> None:
     """Answer one question, print how long it took from the call that opens, and die without closing anything."""
+    for name, value in _STALE[stale].items():
+        setattr(_snapshots, name, value)
     before = _resident()
     started, cpu = time.perf_counter(), time.process_time()
     store = muniment.open(path, model="none")
@@ -54,6 +61,20 @@ def _belief(store: Store) -> Result:
 
 def _words(store: Store) -> Result:
     return {"found": len(_session(store).recall("baba dobu tiru"))}
+
+
+def _small_belief(store: Store) -> Result:
+    session = store.session(scope=SCOPES[-1], actor="agent:probe")
+    return {"found": len(session.beliefs(("subject 3", "attribute 1")))}
+
+
+def _guard(store: Store) -> Result:
+    return {"allowed": _session(store).decide(Action("email.send", {"to": "x@example.org"}), dry_run=True).allowed}
+
+
+def _small_words(store: Store) -> Result:
+    session = store.session(scope=SCOPES[-1], actor="agent:probe")
+    return {"found": len(session.recall("baba dobu tiru"))}
 
 
 def _forget(store: Store) -> Result:
@@ -95,9 +116,19 @@ _QUESTIONS: Final[dict[str, Callable[[Store], Result]]] = {
     "append": _append,
     "belief": _belief,
     "words": _words,
+    "guard": _guard,
+    "small_belief": _small_belief,
+    "small_words": _small_words,
     "forget": _forget,
     "points": _points,
 }
 
+_STALE: Final[dict[str, dict[str, object]]] = {
+    "nothing": {},
+    "settings": {"NORMAL_FORM": -1},
+    "register": {"PROJECTION_VERSIONS": (-1, *PROJECTION_VERSIONS[1:])},
+}
+"""What another program has in the place of what this one has."""
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -32,11 +32,13 @@ def make(path: Path, n: int) -> Result:
     }
 
 
-def openings(path: Path, rounds: int, questions: tuple[str, ...] = ("belief", "words", "append")) -> Result:
+def openings(
+    path: Path, rounds: int, questions: tuple[str, ...] = ("belief", "words", "append"), *, stale: str = "nothing"
+) -> Result:
     """Open the store in processes of their own, and return the medians from the call that opens to each answer."""
     found: Result = {}
     for question in questions:
-        probes = [probe(path, question) for _ in range(rounds)]
+        probes = [probe(path, question, stale) for _ in range(rounds)]
         for name in ("ms", "cpu_ms"):
             found[f"{question}_{name}"] = statistics.median(cast("float", one[name]) for one in probes)
         found[f"{question}_resident"] = max(cast("int", one["resident"]) for one in probes)
@@ -44,10 +46,10 @@ def openings(path: Path, rounds: int, questions: tuple[str, ...] = ("belief", "w
     return found
 
 
-def probe(path: Path, question: str, *, module: str = "eval._open_probe") -> Result:
+def probe(path: Path, *question: str, module: str = "eval._open_probe") -> Result:
     """Return what a process of its own found out; it dies by SIGKILL, and closes nothing."""
     done = subprocess.run(
-        [sys.executable, "-m", module, str(path), question], cwd=ROOT, capture_output=True, check=False
+        [sys.executable, "-m", module, str(path), *question], cwd=ROOT, capture_output=True, check=False
     )
     if not done.stdout:
         raise RuntimeError(done.stderr.decode())

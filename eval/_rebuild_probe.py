@@ -25,8 +25,8 @@ from muniment import Store
 from muniment._engine import Engine, Options
 from muniment._version import VERSION
 from muniment.events import find_store
+from muniment.projections._neighbours import BUILDING_EFFORT, LINKS
 from muniment.projections._vector_file import VectorFile
-from muniment.projections._vectors import GRAPH_EFFORT, GRAPH_LINKS
 
 from ._harness import Result
 from ._openings import fold
@@ -98,7 +98,7 @@ def _graph(path: Path) -> Result:
     found = file.load().take(rows.slots_of(np.arange(len(rows))))
     kept = np.concatenate([vectors for _, vectors in found])
     index = hnswlib.Index(space="ip", dim=_DIM)
-    index.init_index(max_elements=len(kept), M=GRAPH_LINKS, ef_construction=GRAPH_EFFORT, random_seed=1)
+    index.init_index(max_elements=len(kept), M=LINKS, ef_construction=BUILDING_EFFORT, random_seed=1)
     started, cpu = time.perf_counter(), time.process_time()
     index.add_items(kept, np.arange(len(kept)), num_threads=1)
     return {

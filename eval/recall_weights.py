@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import muniment
 from muniment import Store
-from muniment.projections._evidence import FEATURES, Witnesses, words_of
+from muniment.projections._evidence import FEATURES, Witnesses
 from muniment.projections._ranking import WEIGHTS, question_of
 
 from ._harness import Result, need
@@ -89,13 +89,13 @@ def _cases_of(store: Store, scope: str, source: str, talk: Talk) -> list[_Case]:
             continue
         question = question_of(probe.question)
         stats = partition.words.statistics(question.terms, len(rows))
-        words = words_of(partition.words, question.terms, stats, len(rows))
+        words = partition.words.scores(question.terms, stats, len(rows))
         cosines = vectors.scores(vector, rows)
         witnesses = Witnesses(
             question, stats, partition.words, partition.words.threads, words, np.ones(len(rows), dtype=np.bool_),
-            cosines.__getitem__, instants.__getitem__,
+            cosines.__getitem__, instants.__getitem__, len(rows),
         )  # fmt: skip
-        found.append(_Case(probe, witnesses.of(rows), gold))
+        found.append(_Case(probe, witnesses.of(rows).features, gold))
     return found
 
 

@@ -1,8 +1,10 @@
 """The append-only log: events, their bytes, their keys, and the one door through which they are written."""
 
+from ._backend import ChainHead, LogBackend, check_frame, copy_frames, head_moved, wait_for
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
 from ._disk import Disk, check_file_system
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
+from ._embedded import EmbeddedLog
 from ._errors import (
     ActionDenied,
     AlreadyDone,
@@ -20,11 +22,13 @@ from ._errors import (
     DiskFull,
     EnrolDenied,
     ExtraMissing,
+    HeadMoved,
     InvalidInput,
     KeyMissing,
     LogCorrupt,
     ModelChanged,
     ModelMissing,
+    ModelUnfit,
     MunimentError,
     NeedsGrant,
     NotFound,
@@ -46,6 +50,7 @@ from ._errors import (
     SequenceGap,
     SignatureInvalid,
     StoreClosed,
+    StoreDamaged,
     StoreMissing,
     StoreNewer,
     StoreReadOnly,
@@ -60,7 +65,7 @@ from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree, LedgerTombstone
 from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
 from ._lock import WriterLock
-from ._log import Log, TornTail
+from ._log import Log
 from ._merkle import (
     BadProof,
     CompactRange,
@@ -75,6 +80,7 @@ from ._merkle import (
 from ._model import (
     BODIES,
     ENVELOPES,
+    REPEATED,
     ActionBody,
     AnyEnvelope,
     Body,
@@ -124,7 +130,7 @@ from ._notes import (
     verify_note,
 )
 from ._positions import Head, LocatedFrame, Location
-from ._reader import Batch, Event, Follower, Reader
+from ._reader import Batch, Event, Follower, Reader, ScopeReader
 from ._scope import STORE_SCOPE, ancestors, covers, parse_scope
 from ._seal import KEY_BYTES, Sealer, open_blob, seal_blob
 from ._time import (
@@ -138,6 +144,7 @@ from ._time import (
     to_datetime,
     wall_clock,
 )
+from ._torn import TornTail
 from ._values import Data, format_data, parse_data
 
 __all__ = [
@@ -151,6 +158,7 @@ __all__ = [
     "MIN_INSTANT",
     "NORMAL_FORM",
     "NO_SLOT",
+    "REPEATED",
     "STORE_SCOPE",
     "ActionBody",
     "ActionDenied",
@@ -166,6 +174,7 @@ __all__ = [
     "Batch",
     "BlankContent",
     "Body",
+    "ChainHead",
     "CommandConflict",
     "CompactRange",
     "Confirmed",
@@ -180,6 +189,7 @@ __all__ = [
     "DiskFull",
     "Door",
     "Draft",
+    "EmbeddedLog",
     "EnrolDenied",
     "Enrolled",
     "Envelope",
@@ -190,6 +200,7 @@ __all__ = [
     "Follower",
     "Forgotten",
     "Head",
+    "HeadMoved",
     "Id",
     "Instant",
     "InvalidInput",
@@ -203,11 +214,13 @@ __all__ = [
     "LocatedFrame",
     "Location",
     "Log",
+    "LogBackend",
     "LogCorrupt",
     "MemoryBody",
     "MemoryEnvelope",
     "ModelChanged",
     "ModelMissing",
+    "ModelUnfit",
     "Moment",
     "MunimentError",
     "NeedsGrant",
@@ -243,6 +256,7 @@ __all__ = [
     "ScopeClosed",
     "ScopeDenied",
     "ScopeMalformed",
+    "ScopeReader",
     "ScopeSlots",
     "ScopeUnknown",
     "Sealer",
@@ -251,6 +265,7 @@ __all__ = [
     "SignatureInvalid",
     "Status",
     "StoreClosed",
+    "StoreDamaged",
     "StoreFiles",
     "StoreMissing",
     "StoreNewer",
@@ -274,10 +289,12 @@ __all__ = [
     "ancestors",
     "chain_hash",
     "check_file_system",
+    "check_frame",
     "check_interval",
     "check_record",
     "check_text",
     "check_tree",
+    "copy_frames",
     "covers",
     "create_store",
     "find_store",
@@ -288,6 +305,7 @@ __all__ = [
     "format_note",
     "format_verifier_key",
     "genesis",
+    "head_moved",
     "is_blank",
     "is_id_prefix",
     "leaf_hash",
@@ -312,5 +330,6 @@ __all__ = [
     "to_datetime",
     "tree_root",
     "verify_note",
+    "wait_for",
     "wall_clock",
 ]

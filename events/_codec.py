@@ -47,10 +47,11 @@ BLAKE3(0x01 || log id). Both prefixes keep the two kinds of input apart.
 
 from __future__ import annotations
 
+import itertools
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, NewType, Protocol, cast
+from typing import Final, NewType, Protocol, cast
 
 import msgspec
 from blake3 import blake3
@@ -110,7 +111,7 @@ class EventHeader(msgspec.Struct, frozen=True, gc=False):
     body_bytes: int
 
 
-class Frame(NamedTuple):
+class Frame(msgspec.Struct, frozen=True, gc=False):
     """A parsed frame: its events' bytes, each event's chain hash, and how long it was on disk."""
 
     first_seq: int
@@ -162,6 +163,14 @@ def format_frame(first_seq: int, events: Sequence[bytes], before: Digest) -> tup
     header = FRAME_HEADER.pack(FRAME_MAGIC, body_bytes, first_seq, len(events), 0)
     crc = _FRAME_CRC.pack(zlib.crc32(header))
     return b"".join((header, crc, lengths, *events, link)), chain
+
+
+def describe_frame(first_seq: int, events: Sequence[bytes], chain: list[Digest], size: int) -> Frame:
+    """Return what `parse_frame` would of the frame that `format_frame` made of these events."""
+    first = FRAME_HEADER_BYTES + 4 * len(events)
+    offsets = list(itertools.accumulate(map(len, events), initial=first))
+    offsets.pop()  # where the last one ends
+    return Frame(first_seq, list(events), chain, offsets, size)
 
 
 def parse_frame(data: bytes, at: int, expected_seq: int, before: Digest) -> Frame | None:

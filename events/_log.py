@@ -24,19 +24,20 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from blake3 import blake3
 
+from ._backend import ChainHead, head_moved
 from ._codec import (
     DIGEST_BYTES,
-    FRAME_HEADER_BYTES,
     NO_SLOT,
     SEGMENT_HEADER_BYTES,
     Damaged,
     Digest,
     Frame,
+    describe_frame,
     format_frame,
     format_segment_header,
     genesis,
@@ -47,22 +48,14 @@ from ._disk import Disk, raise_typed
 from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
-from ._torn import SLOTS, SLOTS_OFFSET, is_torn, slots_named
+from ._room import Room
+from ._torn import SLOTS, TornTail, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
 _SUFFIX: Final = ".seg"
-_RECORDED_AT: Final = struct.Struct(">q")
-_RECORDED_AT_OFFSET: Final = 12
+_RECORDED_AT: Final = struct.Struct(">12xq")
 _SEQ: Final = slice(4, 12)
-
-
-class TornTail(NamedTuple):
-    """Bytes of a commit that was never acknowledged, set aside; `slots` are the key slots that they name."""
-
-    seq: int
-    size: int
-    kept_in: str
-    slots: frozenset[int]
+_slots_of: Final = SLOTS.unpack_from
 
 
 class Log:
@@ -90,6 +83,7 @@ class Log:
         self._overwrite_fds: dict[int, int] = {}
         self._poison: str | None = None
         self._is_last_known = False
+        self._room = Room(disk)
         self.damage: Corrupt | None = None
         self.start: Final = Head(log_id, 0, genesis(log_id), 1, SEGMENT_HEADER_BYTES, 0, 0)
         """The head of the empty log."""
@@ -107,6 +101,7 @@ class Log:
         """Continue reading from a head that was kept elsewhere; False when this log does not contain it."""
         if head.log_id != self._log_id:
             return False
+        self._is_last_known = False
         if head == self.start:
             self.head = head
             return True
@@ -121,6 +116,7 @@ class Log:
 
     def rewind(self) -> None:
         """Read again from the first event."""
+        self._is_last_known = False
         self.head = self.start
 
     def read_new(self) -> Iterator[LocatedFrame]:
@@ -164,6 +160,11 @@ class Log:
             return True
         return self._has_next_segment()
 
+    def stands_at_end(self) -> bool:
+        """Tell whether the head is the end of the log; False for a full segment, which may not be the last one."""
+        known = self._is_last_known and self.damage is None and self.head.offset < self._segment_bytes
+        return known and _size(self._fd(self.head.segment)) == self.head.offset
+
     def bytes_after_head(self) -> int:
         """Return how many bytes of the segment lie after the head."""
         return max(0, _size(self._fd(self.head.segment)) - self.head.offset)
@@ -176,21 +177,26 @@ class Log:
             WriterPoisoned: an earlier write failed, or this one did with an unknown outcome.
             DiskFull: there was no room; nothing of the frame is left.
         """
-        self._check_writable()
-        if self.head.offset >= self._segment_bytes:
-            self._roll()
-        head = self.head
-        data, chain = format_frame(head.seq + 1, events, Digest(head.chain))
-        self._write_frame(self._fd(head.segment), data, head)
-        offsets: list[int] = []
-        position = FRAME_HEADER_BYTES + 4 * len(events)
-        for event in events:
-            offsets.append(position)
-            position += len(event)
-        frame = Frame(head.seq + 1, list(events), chain, offsets, len(data))
-        located = LocatedFrame(frame, head.segment, head.offset)
+        before = self.head
+        data, chain = format_frame(before.seq + 1, events, Digest(before.chain))
+        self.append_frame(before.seq, before.chain, data)
+        frame = describe_frame(before.seq + 1, events, chain, len(data))
+        located = LocatedFrame(frame, self.head.segment, self.head.offset)
         self._advance(frame, recorded_at)
         return located
+
+    def append_frame(self, expected_seq: int, expected_chain: bytes, frame: bytes) -> None:
+        """Write a frame behind the head if that is the one expected, durably; the caller moves the head past it."""
+        self._check_writable()
+        if (expected_seq, expected_chain) != (self.head.seq, self.head.chain):
+            raise head_moved(expected_seq, expected_chain, ChainHead(self.head.seq, Digest(self.head.chain)))
+        if self.head.offset >= self._segment_bytes:
+            self._roll()
+        self._write_frame(self._fd(self.head.segment), frame, self.head)
+
+    def give_back(self) -> None:
+        """Give back the room that was asked for and not used; the caller holds the lock and has caught up."""
+        self._room.give_back(self._fd(self.head.segment))
 
     def complete(self) -> None:
         """
@@ -235,6 +241,10 @@ class Log:
         """Return the file name of a segment."""
         return self._path(first_seq).name
 
+    def size(self) -> int:
+        """Return the bytes of all segments."""
+        return sum(path.stat().st_size for path in self.segments())
+
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""
         return sorted(self._directory.glob(f"*{_SUFFIX}"))
@@ -260,19 +270,24 @@ class Log:
             return None
         if frame is None:
             return None
-        (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1], _RECORDED_AT_OFFSET)
         located = LocatedFrame(frame, head.segment, head.offset)
-        self._advance(frame, recorded_at)
+        try:
+            (recorded_at,) = _RECORDED_AT.unpack_from(frame.events[-1])
+            self._advance(frame, recorded_at)
+        except struct.error:  # the chain holds: a forger's, who can hash as well as we
+            self.damage = self._corrupt("an event is shorter than its header")
+            return None
         return located
 
     def _advance(self, frame: Frame, recorded_at: int) -> None:
         head = self.head
         seq = head.seq + len(frame.events)
         next_slot = head.next_slot
-        for event in frame.events:
-            for slot in SLOTS.unpack_from(event, SLOTS_OFFSET):
-                if next_slot <= slot != NO_SLOT:
-                    next_slot = slot + 1
+        for scope_slot, slot in map(_slots_of, frame.events):
+            if next_slot <= scope_slot != NO_SLOT:
+                next_slot = scope_slot + 1
+            if next_slot <= slot != NO_SLOT:
+                next_slot = slot + 1
         self.head = Head(
             head.log_id, seq, frame.chain[-1], head.segment, head.offset + frame.size, recorded_at, next_slot
         )
@@ -337,12 +352,14 @@ class Log:
 
     def _roll(self) -> None:
         first = self.head.seq + 1
+        self.give_back()
         self._create_segment(first, Digest(self.head.chain))
         self._disk.sync_directory(self._directory)
         self._path(self.head.segment).chmod(0o444)
         self._move_to_segment(first)
 
     def _move_to_segment(self, first_seq: int) -> None:
+        self._room.leave()
         self.head = msgspec.structs.replace(self.head, segment=first_seq, offset=SEGMENT_HEADER_BYTES)
 
     def _create_segment(self, first_seq: int, before: Digest) -> None:
@@ -350,6 +367,7 @@ class Log:
         self._disk.replace_file(path, format_segment_header(self._log_id, first_seq, before))
 
     def _write_frame(self, fd: int, data: bytes, head: Head) -> None:
+        self._room.make(fd, head.offset, head.offset + len(data), self._segment_bytes)
         if self._lock is not None:
             self._lock.set_mark(Mark(head.segment, head.offset))
         try:

@@ -260,8 +260,17 @@ class Requested(Envelope, frozen=True):
     targets: tuple[bytes, ...]
 
 
+REPEATED: Final = "repeated"
+"""The code of a write that said nothing new: what a live memory says already, noted for its command id."""
+
+
 class RefusedWrite(Envelope, frozen=True):
-    """A write was refused; neither its value nor any digest of it is kept."""
+    """
+    A write was refused; neither its value nor any digest of it is kept.
+
+    With the code `repeated` it was not refused: the memory `because_of` said the same already, and nothing but the
+    command that said it again is kept.
+    """
 
     TYPE = EventType.REFUSED
 

@@ -89,7 +89,7 @@ def check_text(text: str, *, what: str, limit: int = 4_194_304) -> None:
     Raises BadArgument for what is no text; BadText for a NUL, a lone surrogate, or more than `limit` bytes of UTF-8;
     BlankContent for blank text.
     """
-    if not isinstance(cast("object", text), str):
+    if type(text) is not str and not isinstance(cast("object", text), str):
         raise BadArgument(argument=what, detail=f"expected text, got {type(text).__name__}")
     if len(text) > limit:
         raise BadText(what=what, detail=f"at most {limit} bytes of UTF-8, got more than {limit}")
@@ -102,7 +102,7 @@ def check_text(text: str, *, what: str, limit: int = 4_194_304) -> None:
         raise BadText(what=what, detail=f"lone surrogate at character {error.start}") from None
     if size > limit:
         raise BadText(what=what, detail=f"at most {limit} bytes of UTF-8, got {size}")
-    if is_blank(text):
+    if _VISIBLE.search(text) is None:
         raise BlankContent(what=what)
 
 
@@ -200,7 +200,7 @@ def _text_form(text: str) -> str:
             return _instant_form(datetime.datetime.fromisoformat(text.upper()))
         except ValueError:
             return text
-    return _number_form(text)
+    return text if " " in text else _number_form(text)
 
 
 def _fold(text: str) -> str:
@@ -254,6 +254,8 @@ def _drop_stops(text: str) -> str:
     """Return `text` without the stops and commas at its end; text that is nothing else is returned whole."""
     if text[-1:] not in _STOPS:
         return text
+    if text[-1:] == "." and text[-2:-1].isalnum():
+        return text[:-1]  # as most sentences end
     end = len(text)
     # `5!` is 120: only words exclaim.
     stops = _STOPS if _LETTER.search(text) else _STOPS - {"!"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 from ._codec import Frame
@@ -34,7 +32,7 @@ class Location(msgspec.Struct, array_like=True, frozen=True, gc=False):
     length: int
 
 
-class LocatedFrame(NamedTuple):
+class LocatedFrame(msgspec.Struct, frozen=True, gc=False):
     """A frame, the segment and offset at which it begins."""
 
     frame: Frame

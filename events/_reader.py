@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+import struct
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
 
 import msgspec
 
 from ._codec import Damaged, Digest, EventHeader, parse_event_header
 from ._errors import KeyMissing, LogCorrupt
+from ._kinds import EventType
 from ._log import Log
 from ._model import Body, Envelope
 from ._positions import Head, LocatedFrame, Location
@@ -35,7 +37,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return self.header.recorded_at
 
 
-class Batch(NamedTuple):
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """The events of one commit: visible wholly or not at all."""
 
     events: list[Event]
@@ -73,6 +75,10 @@ class Reader:
             yield batch
             before = self.log.head
 
+    def of_scopes(self, wanted: Callable[[str], bool]) -> ScopeReader:
+        """Return a reader of the same log that opens what bears on some scopes, and takes this one's place."""
+        return ScopeReader(self.log, self._sealer, wanted)
+
     def open_frame(self, located: LocatedFrame) -> Batch:
         """Return a frame with its envelopes opened; the log's head must stand at its end."""
         open_event = self.open_event
@@ -86,7 +92,7 @@ class Reader:
             LogCorrupt: the chain holds, but what it chains is no event of ours: a forger's, who can hash as well as we.
             KeyMissing: its key does not fit, and no forget explains it.
         """
-        frame, segment, offset = located
+        frame, segment, offset = located.frame, located.segment, located.offset
         raw, at = frame.events[index], offset + frame.offsets[index]
         try:
             header = parse_event_header(raw)
@@ -117,3 +123,54 @@ class Reader:
             return self._sealer.open_body(parse_event_header(raw), raw)
         except Damaged as error:
             raise self.log.corrupt_at(where, raw, str(error)) from error
+
+
+class ScopeReader(Reader):
+    """
+    Opens what bears on the memories of some scopes: all that is said in them, and of the others what reaches beyond.
+
+    A batch has its first event, so that none seems to be missing, and those that were opened. `opened` of the `passed`
+    events were.
+    """
+
+    def __init__(self, log: Log, sealer: Sealer, wanted: Callable[[str], bool]) -> None:
+        super().__init__(log, sealer)
+        self._wants, self._of_slot = wanted, dict[int, bool]()
+        self.passed = self.opened = 0
+
+    def open_frame(self, located: LocatedFrame) -> Batch:
+        """Return a frame with the envelopes opened that were asked for; the log's head must stand at its end."""
+        found = [
+            event for index, raw in enumerate(located.frame.events) if (event := self._opened(located, index, raw))
+        ]
+        self.passed += len(located.frame.events)
+        self.opened += len(found)
+        if not found or found[0].header.seq != located.frame.first_seq:
+            found.insert(0, self._closed(located))
+        return Batch(found, self.log.head)
+
+    def _opened(self, located: LocatedFrame, index: int, raw: bytes) -> Event | None:
+        if raw[_TYPE_AT] not in _IN_ITS_SCOPE_ALONE:
+            return self.open_event(located, index)
+        (slot,) = _SLOT.unpack_from(raw, _SLOT_AT)
+        wanted = self._of_slot.get(slot)
+        if wanted is False:
+            return None
+        event = self.open_event(located, index)
+        if wanted is None and event.envelope is not None:
+            wanted = self._of_slot[slot] = self._wants(event.envelope.scope)
+        return event if wanted else None
+
+    def _closed(self, located: LocatedFrame) -> Event:
+        frame = located.frame
+        raw, at = frame.events[0], located.offset + frame.offsets[0]
+        return Event(parse_event_header(raw), None, Location(located.segment, at, len(raw)), frame.chain[0], raw)
+
+
+_TYPE_AT: Final = 1
+_SLOT: Final = struct.Struct(">I")
+_SLOT_AT: Final = 36
+_IN_ITS_SCOPE_ALONE: Final = frozenset(
+    {EventType.REMEMBERED, EventType.SUPERSEDED, EventType.DECIDED, EventType.REFUSED}
+)
+"""Nearly all events are of these types, and none of them changes what is known of a memory of another scope."""

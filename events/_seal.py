@@ -126,20 +126,28 @@ class Sealer:
         nonces: bytes,
     ) -> list[bytes]:
         """Return the bytes of consecutive events, with one nonce after the other in `nonces`."""
-        slot_key, kept, pack = self._keys.slot_key, self._scopes, EVENT_HEADER.pack
+        slot_key, kept, pack, sizes = self._keys.slot_key, self._scopes, EVENT_HEADER.pack, _SIZES
         envelope_context, body_context = self._envelope_context, self._body_context
         events: list[bytes] = []
         at = 0
         for seq, (draft, scope_slot, slot) in enumerate(zip(drafts, scope_slots, slots, strict=True), first_seq):
             cipher, scope_commitment = kept.get(scope_slot) or self._scope_cipher(scope_slot)
             content, sealed_as = draft.body, draft.envelope
-            envelope = _pad(_encode(sealed_as))
+            # `padded_size` and the padding, without a call for either: they run twice for each event.
+            plain = _encode(sealed_as)
+            size = _LENGTH_BYTES + len(plain)
+            size = sizes[size] if size < _MANY_SIZES else _size_class(size)
+            envelope = (_pack_length(len(plain)) + plain).ljust(size, b"\0")
             nonce = nonces[at : at + NONCE_BYTES]
             at += NONCE_BYTES
             if content is None:
                 body, body_key, slot, body_commitment, body_bytes = b"", b"", NO_SLOT, NO_COMMITMENT, 0  # noqa: PLW2901
             else:
-                body, body_key = _pad(_encode(content)), slot_key(slot)
+                plain = _encode(content)
+                size = _LENGTH_BYTES + len(plain)
+                size = sizes[size] if size < _MANY_SIZES else _size_class(size)
+                body = (_pack_length(len(plain)) + plain).ljust(size, b"\0")
+                body_key = slot_key(slot)
                 body_commitment, body_bytes = sha256(_COMMIT + body_key).digest()[:16], len(body) + TAG_BYTES
             header = pack(
                 EVENT_VERSION, sealed_as.TYPE, 0, seq, recorded_at, draft.id, scope_slot, slot, nonce,
@@ -208,14 +216,6 @@ class Sealer:
     def _explain_missing(self, slot: int) -> None:
         if not self._keys.is_shredded(slot):
             raise KeyMissing(slot=slot, detail="it is another key than the event was sealed with")
-
-
-def _pad(plain: bytes) -> bytes:
-    length = len(plain)
-    padded = _LENGTH_BYTES + length
-    # `padded_size`, without the call: this runs twice for each event.
-    size = _SIZES[padded] if padded < _MANY_SIZES else _size_class(padded)
-    return (_pack_length(length) + plain).ljust(size, b"\0")
 
 
 def _unpad(padded: bytes) -> bytes:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from ._codec import EVENT_HEADER, FRAME_HEADER, FRAME_HEADER_BYTES, FRAME_MAGIC, NO_SLOT, is_frame_header
 
-SLOTS: Final = struct.Struct(">II")
-SLOTS_OFFSET: Final = 36
-"""Where an event names its two key slots."""
+SLOTS: Final = struct.Struct(">36xII")
+"""The two key slots that an event names, unpacked from where it begins."""
 _SECTOR: Final = 512
+
+
+class TornTail(NamedTuple):
+    """Bytes of a commit that was never acknowledged, set aside; `slots` are the key slots that they name."""
+
+    seq: int
+    size: int
+    kept_in: str
+    slots: frozenset[int]
 
 
 def is_torn(data: bytes, at: int, offset: int) -> bool:
@@ -55,7 +63,7 @@ def slots_named(torn: bytes, first_free: int) -> frozenset[int]:
     for n in range(min(count, len(torn) // 4)):
         if len(torn) < position + EVENT_HEADER.size:
             break
-        slots.update(SLOTS.unpack_from(torn, position + SLOTS_OFFSET))
+        slots.update(SLOTS.unpack_from(torn, position))
         (length,) = struct.unpack_from(">I", torn, FRAME_HEADER_BYTES + 4 * n)
         position += length
     return frozenset(slot for slot in slots if first_free <= slot != NO_SLOT)

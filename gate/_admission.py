@@ -7,9 +7,11 @@ that an id of another scope is as if it did not exist.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from muniment.events import (
+    NORMAL_FORM,
+    REPEATED,
     AlreadyDone,
     CommandConflict,
     Draft,
@@ -46,10 +48,13 @@ from muniment.projections import (
 
 from ._handles import Handle
 from ._policy import Policy
-from ._requests import MemoryRequest, Preparer, current_form
+from ._requests import MemoryRequest, Preparer
 
 LOGGED_REFUSALS = frozenset({"tombstoned", "retired_value", "rank_too_low", "secret_found", "provenance_above_ceiling"})
 """Refusals that are themselves events: attempts that somebody may want to count."""
+# Asking a member for its value takes longer than all that is asked of a tombstone.
+_WORDS: Final = {provenance: provenance.value for provenance in Provenance}
+_NOTE: Final = Kind.NOTE.value
 
 
 class Existing(NamedTuple):
@@ -59,6 +64,8 @@ class Existing(NamedTuple):
     seq: int
     recorded_at: int
     hash: bytes
+    note: Draft | None = None
+    """The event that keeps the command id under which it was said again; None where there is nothing to keep."""
 
 
 class Batch:
@@ -69,7 +76,7 @@ class Batch:
         self._at = at
         self._said: dict[bytes, list[tuple[Remembered, Draft, int]]] = {}
         self._stated: dict[tuple[str, bytes], Remembered] = {}
-        self._commands: dict[tuple[str, str, str], tuple[Remembered, Draft, int]] = {}
+        self._commands: dict[tuple[str, str, str], tuple[bytes | None, Existing]] = {}
 
     def add(self, draft: Draft) -> None:
         """Take in the next draft."""
@@ -78,10 +85,21 @@ class Batch:
             seq = self._at.first_seq + len(self.drafts)
             self._said.setdefault(envelope.text_key, []).append((envelope, draft, seq))
             if envelope.command_id is not None:
-                self._commands[envelope.scope, envelope.actor, envelope.command_id] = (envelope, draft, seq)
+                self._keep(envelope, envelope.command_id, Existing(draft.id, seq, self._at.recorded_at, b""))
             if envelope.belief_key is not None and not envelope.many and self._holds_now(envelope):
                 self._stated[envelope.scope, envelope.belief_key] = envelope
         self.drafts.append(draft)
+
+    def note(self, existing: Existing) -> None:
+        """Take in the command id of what only repeats something."""
+        if existing.note is not None:
+            envelope = existing.note.envelope
+            if envelope.command_id is not None:
+                self._keep(envelope, envelope.command_id, existing)
+            self.drafts.append(existing.note)
+
+    def _keep(self, envelope: Envelope, command_id: str, said: Existing) -> None:
+        self._commands[envelope.scope, envelope.actor, command_id] = (envelope.payload_key, said)
 
     def repeat_of_command(self, request: MemoryRequest) -> Existing | None:
         """Return the earlier draft under the same command id; raises CommandConflict when it says something else."""
@@ -90,10 +108,10 @@ class Batch:
         said = self._commands.get((request.handle.scope, request.handle.actor, request.command_id))
         if said is None:
             return None
-        envelope, draft, seq = said
-        if envelope.payload_key != request.payload_key:
-            raise CommandConflict(command_id=request.command_id, first_seq=seq)
-        return Existing(draft.id, seq, self._at.recorded_at, b"")
+        payload_key, first = said
+        if payload_key != request.payload_key:
+            raise CommandConflict(command_id=request.command_id, first_seq=first.seq)
+        return first._replace(note=None)
 
     def find(self, envelope: Remembered, stated: Remembered | None) -> Existing | None:
         """Return the earlier draft that says the same of all that interval, and that `stated` did not replace."""
@@ -209,12 +227,13 @@ class Admission:
         """
         handle = request.handle
         self.check_scope(handle.scope)
-        command = self.repeat_of_command(handle, request.command_id, request.payload_key)
-        if command is not None:
-            return Existing(command.id, command.seq, command.recorded_at, command.hash)
-        place = batch.repeat_of_command(request)
-        if place is not None:
-            return place
+        if request.command_id is not None:
+            command = self.repeat_of_command(handle, request.command_id, request.payload_key)
+            if command is not None:
+                return Existing(command.id, command.seq, command.recorded_at, command.hash)
+            place = batch.repeat_of_command(request)
+            if place is not None:
+                return place
         rank = self._rank(request)
         target = None if request.supersedes is None else self._superseded(request, rank, at)
         if target is not None:
@@ -224,7 +243,7 @@ class Admission:
         draft = self._draft(request, target, rank, at)
         self.check_value(draft, handle, rank)
         repeat = self._repeat(draft, at, batch)
-        return draft if repeat is None else repeat
+        return draft if repeat is None else repeat._replace(note=_note(draft.envelope, repeat, at))
 
     def check_value(self, draft: Draft, handle: Handle, rank: Rank) -> None:
         """Raise Tombstoned or RetiredValue when the value may not come in (I6). Ranks count, not derived ones."""
@@ -286,10 +305,10 @@ class Admission:
         return None if seen.id == memory.id or seen.erasure is not None else seen
 
     def _draft(self, request: MemoryRequest, target: Memory | None, rank: Rank, at: Moment) -> Draft:
-        handle = request.handle
+        handle, policy = request.handle, self._policy
         start = at.recorded_at if request.valid_from is None else request.valid_from
         check_interval(start, request.valid_to)
-        inherited = target.envelope.kind if target is not None else Kind.NOTE.value
+        inherited = target.envelope.kind if target is not None else _NOTE
         kind = Superseded if target is not None else Remembered
         # What derives from something weaker cannot be the user's word.
         provenance = request.provenance
@@ -304,11 +323,11 @@ class Admission:
             payload_key=request.payload_key if request.command_id is not None else None,
             principal=handle.principal,
             kind=request.kind or inherited,
-            provenance=provenance.value,
+            provenance=_WORDS[provenance],
             valid_from=start,
             valid_to=request.valid_to,
             text_key=request.text_key,
-            form=current_form(),
+            form=NORMAL_FORM,
             belief_key=request.belief_key,
             value_key=request.value_key,
             many=request.many,
@@ -316,7 +335,7 @@ class Admission:
             importance=request.importance,
             conditional=request.body.applies_when is not None,
             # What a person signs needs no other person's approval.
-            pending=rank < Rank.SIGNED and self._policy.reviews(handle.origin),
+            pending=rank < Rank.SIGNED and bool(policy.review) and policy.reviews(handle.origin),
             derived_from=tuple(request.derived_from),
             links=request.links,
             recalled=request.recalled,
@@ -343,6 +362,17 @@ class Admission:
         beliefs = self._state.beliefs.at_key(stated.scope, key, valid_at=now, known=LATEST)
         holder = next((b.memory.envelope for b in beliefs if not b.memory.envelope.many), None)
         return holder is None or may_change(stated.origin, stated.rank, holder.origin, holder.rank)
+
+
+def _note(said: Envelope, repeat: Existing, at: Moment) -> Draft | None:
+    # Without it the same command id with another text would pass for a first use (and a retry after a forget too).
+    if said.command_id is None:
+        return None
+    envelope = RefusedWrite(
+        scope=said.scope, actor=said.actor, origin=said.origin, rank=said.rank, principal=said.principal,
+        command_id=said.command_id, payload_key=said.payload_key, verb="remember", code=REPEATED, because_of=repeat.id,
+    )  # fmt: skip
+    return Draft(id=new_id(at.recorded_at), envelope=envelope)
 
 
 def words_draft(envelope: Envelope, at: Moment, reason: str | None, *, slot: int | None = None) -> Draft:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Final, TypeAlias, TypedDict, Unpack, cast
+from typing import Final, TypeAlias, TypedDict, cast
 
 import msgspec
 
@@ -92,7 +92,7 @@ class Preparer:
         self._values, self._secrets, self._mask = values, secrets, mask_secrets
 
     def memory(
-        self, handle: Handle, content: str, *, recalled: tuple[bytes, ...] = (), **fields: Unpack[MemoryFields]
+        self, handle: Handle, content: str, fields: MemoryFields, *, recalled: tuple[bytes, ...] = ()
     ) -> MemoryRequest:
         """
         Return a checked request.
@@ -223,7 +223,7 @@ class Preparer:
         if not isinstance(text, str):
             raise BadArgument(argument=what, detail=f"expected text, got {type(text).__name__}")
         check_text(text, what=what)
-        return self.without_secrets(text, what)
+        return text if not self._secrets.find(text) else self.without_secrets(text, what)
 
     def without_secrets(self, text: str, what: str) -> str:
         """Return the text with its secrets masked; raises SecretFound where the store does not mask them."""
@@ -252,7 +252,9 @@ class Preparer:
 
 def check_provenance(handle: Handle, provenance: str) -> Provenance:
     """Return the provenance; raises when it is unknown or above the handle's ceiling."""
-    claimed = _PROVENANCE[check_choice(provenance, Provenance, "provenance")]
+    claimed = _PROVENANCE.get(provenance) if type(provenance) is str else None
+    if claimed is None:
+        claimed = _PROVENANCE[check_choice(provenance, Provenance, "provenance")]
     if not handle.allows(claimed):
         raise ProvenanceAboveCeiling(
             origin=handle.origin,

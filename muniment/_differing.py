@@ -10,7 +10,7 @@ from muniment.gate import Question, Use, Verdict, describe_action, parse_action
 from muniment.projections import DecisionRecord
 
 from ._answers import About, Answer, BeliefView
-from ._reading import Reads, expand_reads
+from ._reach import Reads, expand_reads
 from ._replayed import Past, PastStore
 
 

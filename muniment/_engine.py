@@ -49,6 +49,9 @@ from muniment.gate import OPERATOR, Admission, Deeds, Guard, Policy, Preparer, S
 from muniment.projections import Dense, Embedder, Graph, Projections, Snapshots, without_collection
 from muniment.replay import Held
 
+from . import _folding
+from ._folding import Answering, Folded, Folding, Setting
+from ._reach import Reach
 from ._witness import Checkpoint, Witness, quietly
 
 _SAVED_AFTER: Final = 65_536
@@ -71,6 +74,7 @@ class Options:
         log_key: NoteSigner | None = None,
         anchor: Path | None = None,
         segment_bytes: int = SEGMENT_BYTES,
+        graph: bool = False,
     ) -> None:
         self.read_only = read_only
         self.policy = policy or Policy()
@@ -79,7 +83,7 @@ class Options:
         self.exempt_secrets = tuple(exempt_secrets)
         self.clock = clock
         self.disk = disk or Disk()
-        self.log_key, self.anchor, self.segment_bytes = log_key, anchor, segment_bytes
+        self.log_key, self.anchor, self.segment_bytes, self.graph = log_key, anchor, segment_bytes, graph
 
 
 class Engine:
@@ -93,7 +97,7 @@ class Engine:
         self.witness = Witness(files, options.disk, key=options.log_key, anchor=options.anchor)
         self._open()
 
-    def _open(self) -> None:
+    def _open(self, *, beside: bool = True) -> None:
         options, files = self.options, self.files
         self.keys = KeyTree(files.root_key, files.keys, options.disk)
         self.lock = WriterLock(files.lock, files.log)
@@ -102,53 +106,67 @@ class Engine:
             segment_bytes=options.segment_bytes,
         )  # fmt: skip
         self.sealer = Sealer(files.store_id, self.keys)
-        self.state = Projections(self._open_body, self.read_body)
+        self._state = Projections(self._open_body, self.read_body)
         self.door = Door(
             log=self.log,
             keys=self.keys,
             sealer=self.sealer,
             lock=self.lock,
-            slots=self.state,
-            followers=[self.state],
+            slots=self._state,
+            followers=[self._state],
             clock=options.clock,
             version=self._version,
             mutex=self.mutex,
             read_only=options.read_only,
-            chunks_of=lambda forgotten: self.snapshots.touched_by(forgotten, self.state),
+            chunks_of=lambda forgotten: self.snapshots.touched_by(forgotten, self._state),
         )
         self.snapshots = Snapshots(files.projections, self.keys, self._fold_upto)
-        self.graph = Graph(self.state)
+        self.graph = Graph(self._state)
         self.values = ValueKeys(self.keys.value_secret)
         scanner = StructuredScanner(options.exempt_secrets)
         self.preparer = Preparer(self.values, scanner, mask_secrets=options.mask_secrets)
-        self.admission = Admission(self.state, self.preparer, options.policy)
-        self.deeds = Deeds(self.state, self.admission, self.values)
-        self.guard = Guard(self.state, options.policy)
+        self.admission = Admission(self._state, self.preparer, options.policy)
+        self.deeds = Deeds(self._state, self.admission, self.values)
+        self.guard = Guard(self._state, options.policy)
         self.dense = Dense(
             self.mutex,
-            self.state.recall,
+            self._state.recall,
             files.projections,
             self.keys.live_key,
-            self.state.read_memory,
+            self._state.read_memory,
             options.load_embedder,
             beside=not options.read_only,
+            graph=options.graph,
         )
-        self._saved_at = self.snapshots.load(self.log, self.state)
+        self.rolled_back = 0
+        self._saved_at = self.snapshots.load(self.log, self._state)
         # Made by another analyser, or lost: closing saves what is made in their place.
-        self._words_wait = self._saved_at > 0 and bool(self.state.recall.unsaved())
+        self._words_wait = self._saved_at > 0 and bool(self._state.recall.unsaved())
+        self._folding: Folding | None = None
         try:
-            self._begin()
+            # With an anchor the log is compared before anything of it is told.
+            beside = beside and not self._saved_at and self.witness.path is None
+            if not beside or self.log.size() <= _folding.FOLD_WHILE_OPENING:
+                with without_collection():
+                    self._begin(self.door.catch_up)
+            else:
+                self._begin_beside()
         except BaseException:
             self.log.close()
             self.lock.close()
             raise
 
-    def _begin(self) -> None:
+    def _begin_beside(self) -> None:
+        options, shelf = self.options, lambda: Snapshots(self.files.projections, self.keys, self._fold_upto)
+        setting = Setting(self.keys, self.values, self.mutex, options.clock, options.read_only, self.reader, shelf)
+        self._folding = Folding(setting, lambda between: self._begin(lambda: self.door.catch_up_beside(between)))
+        self._folding.start()
+
+    def _begin(self, catch_up: Callable[[], None]) -> None:
         anchor = self.witness.read_anchor()
         if anchor is not None:
-            self.state.tree.watch(anchor.tip.size)
-        with without_collection():
-            self.door.catch_up()
+            self._state.tree.watch(anchor.tip.size)
+        catch_up()
         if self.log.damage is not None and not self.options.read_only:
             raise self.log.damage
         if not self.options.read_only and not self.door.is_settled():
@@ -158,13 +176,13 @@ class Engine:
         if anchor is not None and self.log.damage is None:
             log = self.reader().log
             try:
-                self.witness.compare(anchor, self.state.tree, log)
+                self.witness.compare(anchor, self._state.tree, log)
             finally:
                 log.close()
-        self.witness.note_place(self.head, self.state.tree)
+        self.witness.note_place(self.head, self._state.tree)
         self.rolled_back = self._missing_erasures()
         if self.rolled_back:
-            self.state.erase_shredded(self.keys.shredded, seq=self.head.seq, recorded_at=self.head.recorded_at)
+            self._state.erase_shredded(self.keys.shredded, seq=self.head.seq, recorded_at=self.head.recorded_at)
         if anchor is None and self.witness.path is not None and not self.options.read_only:
             self.checkpoint()
 
@@ -172,34 +190,34 @@ class Engine:
         # A forget is in the log before its keys are destroyed, so keys that know more than the log mean that an older
         # log was put back. Looked at twice, because another process may have forgotten something just now.
         for _ in range(2):
-            if self.keys.epoch <= self.state.register.key_epoch:
+            if self.keys.epoch <= self._state.register.key_epoch:
                 return 0
             self.door.catch_up()
-        return self.state.missing_erasures(self.keys.shredded, self.keys.ledger)
+        return self._state.missing_erasures(self.keys.shredded, self.keys.ledger)
 
-    def accept_rollback(self, reason: str) -> Event:
-        """Go on with an older log, keeping what its later part had erased erased, and refused."""
+    def rollback_draft(self, at: Moment, reason: str) -> Draft:
+        """Return what goes on with an older log: what its later part had erased stays erased, and refused."""
+        envelope = RollbackAccepted(
+            scope=STORE_SCOPE,
+            actor=OPERATOR,
+            origin=OPERATOR,
+            rank=Rank.EXTERNAL,
+            erased_slots=tuple(sorted(self.keys.shredded)),
+            tombstones=self.keys.ledger,
+        )
+        return words_draft(envelope, at, reason)
+
+    def append_acceptance(self, plan: Plan) -> Batch | None:
+        """Append what accepts the older log, or find it accepted; from then on this process appends again."""
         self._check_open()
-
-        def plan(at: Moment) -> Draft:
-            envelope = RollbackAccepted(
-                scope=STORE_SCOPE,
-                actor=OPERATOR,
-                origin=OPERATOR,
-                rank=Rank.EXTERNAL,
-                erased_slots=tuple(sorted(self.keys.shredded)),
-                tombstones=self.keys.ledger,
-            )
-            return words_draft(envelope, at, reason)
-
-        event = self._one(self.door.append(lambda at: [plan(at)]))
+        batch = self.door.append(plan)
         self.rolled_back = 0
         log = self.reader().log
         try:
             self.witness.drop_contradicted(log)
         finally:
             log.close()
-        return event
+        return batch
 
     @property
     def store_id(self) -> bytes:
@@ -207,13 +225,35 @@ class Engine:
         return self.files.store_id
 
     @property
+    def state(self) -> Projections:
+        """The projections; asked for while the log is folded beside, they are waited for."""
+        self._wait_for_all()
+        return self._state
+
+    def _wait_for_all(self) -> None:
+        if self._folding is not None:
+            self._folding.wait()
+
+    @property
+    def folded(self) -> Folded | None:
+        """How far the fold of the log is, or None when all of it was folded."""
+        return None if self._folding is None else self._folding.progress(self.log)
+
+    def answering(self, reach: Reach) -> Answering:
+        """Return what answers now about the memories of some scopes as they are; the mutex is held."""
+        if self._folding is None or self._closed or self._pid != os.getpid():
+            return self
+        return self._folding.answering(reach) or self
+
+    @property
     def head(self) -> Head:
-        """The last event applied."""
+        """The last event applied; waited for as `state` is."""
+        self._wait_for_all()
         return self.door.head
 
     def now(self) -> int:
         """Return the present: the wall clock, or the head's record time where that is later."""
-        return max(self.options.clock(), self.head.recorded_at)
+        return max(self.options.clock(), self.log.head.recorded_at)
 
     def refresh(self) -> None:
         """Apply what any process appended since: reads see the present, or raise where the log is damaged."""
@@ -230,9 +270,10 @@ class Engine:
         if self.witness.problem is not None:
             raise self.witness.problem
         batch = self.door.append(plan)
-        if self.witness.is_due(batch, self.head):
+        head = self.log.head
+        if self.witness.is_due(batch, head):
             quietly(self.checkpoint, self.witness)
-        if self.head.seq - self._saved_at > max(_SAVED_AFTER, self._saved_at // 8):
+        if (since := head.seq - self._saved_at) > _SAVED_AFTER and since > self._saved_at // 8:
             with self.mutex:
                 self._save(words=False)
         return batch
@@ -247,15 +288,6 @@ class Engine:
             with self.lock.hold():
                 self.door.settle()
                 return self.witness.write(self.state.tree, self.head, lambda: self.reader().log)
-
-    def append_one(self, plan: Callable[[Moment], Draft]) -> Event:
-        """Append one event through the door, and return it."""
-        return self._one(self.append(lambda at: [plan(at)]))
-
-    def _one(self, batch: Batch | None) -> Event:
-        if batch is None:
-            raise AssertionError("a plan of one event wrote none")
-        return batch.events[0]
 
     def read_body(self, place: Location) -> Body | None:
         """Return an event's body by its place."""
@@ -317,6 +349,8 @@ class Engine:
             self.door.settle()
             self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
             self._words_wait = not words
+            if closing:
+                self.log.give_back()
 
     def _fold_upto(self, seq: int) -> Projections:
         state = Projections(self._open_body, self.read_body)
@@ -333,13 +367,13 @@ class Engine:
 
     def close(self) -> None:
         """Save and release everything. Closing twice is allowed."""
-        # Without the mutex: what is embedded beside needs it to come to an end.
-        self.dense.stop()
+        # Without the mutex: what goes on beside needs it to come to an end.
+        self._stop()
         with self.mutex:
             if self._closed:
                 return
             try:
-                if self._pid == os.getpid():
+                if self._pid == os.getpid() and (self._folding is None or self._folding.is_whole):
                     self.save(closing=True)
                     if not self.options.read_only and self.witness.is_behind(self.head):
                         self.checkpoint()
@@ -351,7 +385,7 @@ class Engine:
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""
-        self.dense.stop()
+        self._stop()
         with self.mutex:
             self._closed = True
             self._release()
@@ -389,6 +423,11 @@ class Engine:
         # Without the mutex: whoever holds the graph's lock may be waiting for it.
         graph.close()
 
+    def _stop(self) -> None:
+        self.dense.stop()
+        if self._folding is not None and self._pid == os.getpid():
+            self._folding.stop(StoreClosed(path=str(self.files.path)))
+
     def _release(self) -> None:
         self.snapshots.close()
         self.log.close()
@@ -403,4 +442,5 @@ class Engine:
             self.mutex = threading.RLock()
             self._pid = os.getpid()
             self._release()
-            self._open()
+            self._open(beside=False)  # the sessions hold a mutex that is no longer this one's
+        self._wait_for_all()

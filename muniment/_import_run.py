@@ -246,7 +246,7 @@ class ImportRun:
             if note is not None:
                 fields |= self._ends.references(note, handle, where)
             content = content_of(turn)
-            request = engine.preparer.memory(handle, content, **fields)
+            request = engine.preparer.memory(handle, content, fields)
         except Refused as error:
             if speaking is not None:
                 unfit.append((speaking, error))
@@ -290,6 +290,7 @@ class ImportRun:
             judged.keep(item, outcome.id)
             if isinstance(outcome, Existing):
                 judged.repeated += 1
+                batch.note(outcome)
             else:
                 judged.written.append(item)
                 batch.add(outcome)

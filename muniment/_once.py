@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from muniment.events import Batch, Draft, Moment, Plan
 from muniment.gate import Handle
@@ -12,10 +12,17 @@ from ._engine import Engine
 
 
 def append_once(
-    engine: Engine, handle: Handle, command_id: str | None, payload_key: bytes, plan: Plan
+    engine: Engine,
+    handle: Handle,
+    command_id: str | None,
+    payload_key: bytes,
+    plan: Plan,
+    append: Callable[[Plan], Batch | None] | None = None,
 ) -> Batch | Command | None:
     """
     Append what `plan` returns, or return the command that did so before, having written nothing.
+
+    `append` is the engine's own, unless another of its ways is meant.
 
     Raises:
         CommandConflict, Tombstoned: as `Admission.repeat_of_command`.
@@ -31,5 +38,5 @@ def append_once(
         first.append(command)
         return []
 
-    batch = engine.append(once)
+    batch = (engine.append if append is None else append)(once)
     return first[0] if first else batch

@@ -40,7 +40,7 @@ from ._points import Point
 from ._telemetry import traced
 from ._user import UserSession
 from ._views import Views
-from ._writing import command_receipt, event_receipt, with_command
+from ._writing import command_receipt, done_once, event_receipt, with_command
 
 
 class Decided(Answer, frozen=True, kw_only=True):
@@ -232,7 +232,7 @@ class Operator:
         # Authority over every record of one scope, and a voice for nothing: the session is not handed out.
         return UserSession(self._engine, _handle(parse_scope(scope)), (), None)
 
-    def accept_rollback(self, *, reason: str) -> Receipt:
+    def accept_rollback(self, *, reason: str, command_id: str | None = None) -> Receipt:
         """
         Go on with an older copy of the log that was put back, keeping what was erased since erased, and refused.
 
@@ -241,11 +241,18 @@ class Operator:
         """
         engine = self._engine
         words = self._words(reason)
+        engine.preparer.command_id(command_id)
+        handle, key = _handle(STORE_SCOPE), engine.values.payload_key(_encode(("accept_rollback", words)))
         with engine.mutex:
-            if not engine.rolled_back:
+            engine.refresh()
+            if not engine.rolled_back and engine.admission.repeat_of_command(handle, command_id, key) is None:
                 raise AlreadyDone(id="rollback", status="accepted, or there was none")
-            event = engine.accept_rollback(words)
-            return event_receipt(event, "accepted")
+
+            def plan(at: Moment) -> list[Draft]:
+                return [with_command(engine.rollback_draft(at, words), command_id, key)]
+
+            receipt = done_once(engine, handle, command_id, key, plan, append=engine.append_acceptance)
+            return msgspec.structs.replace(receipt, status="accepted")
 
     def tombstones(self) -> list[TombstoneView]:
         """Return every refused value, without the value."""

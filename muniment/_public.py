@@ -55,7 +55,7 @@ from ._guarded import guarded
 from ._import_run import ImportReport, RefusedTurn, SkippedTurn
 from ._importing import import_file
 from ._operator import Operator, TombstoneView, Trace
-from ._reading import Subtree
+from ._reach import Subtree
 from ._recalling import Hits
 from ._receipts import Proof, check_proof
 from ._replayed import PastSession, PastStore

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Protocol, cast
-
-import msgspec
+from typing import Final, Protocol
 
 from muniment.events import (
     BadArgument,
@@ -14,21 +12,21 @@ from muniment.events import (
     MunimentError,
     NotFound,
     Status,
-    ValueKeys,
     check_text,
-    covers,
     format_id,
     is_id_prefix,
     parse_scope,
     to_datetime,
 )
-from muniment.gate import check_about, check_list
-from muniment.projections import LIVE, Dense, Graph, Memory, Projections, is_listed
+from muniment.gate import check_about
+from muniment.projections import LIVE, Graph, Memory, is_listed
 
 from ._answers import BeliefView, Briefing, Change, LinkView, ProposalView, Record
 from ._context import Context, assemble
 from ._diff import changes
+from ._folding import Answering
 from ._points import KnownAt, Point, point, span
+from ._reach import Reach, Reads, check_reads, expand_reads
 from ._recalling import Asked, Filters, Hits, check_kinds, check_statuses, filters_of, recalled
 from ._sql import Table, run_sql
 from ._telemetry import traced
@@ -40,29 +38,8 @@ MAX_LIST: Final = 10_000
 MAX_DEPTH: Final = 16
 
 
-class Subtree(msgspec.Struct, frozen=True):
-    """A scope and all below it, in `reads=`: the explicit exception to reading exactly what is named."""
-
-    scope: str
-
-    def __post_init__(self) -> None:
-        parse_scope(self.scope)
-
-
-Reads = Sequence[str | Subtree]
-
-
-class Source(Protocol):
+class Source(Answering, Protocol):
     """What a reading session reads from: the live engine, or a past that was replayed."""
-
-    @property
-    def state(self) -> Projections: ...
-
-    @property
-    def dense(self) -> Dense: ...
-
-    @property
-    def values(self) -> ValueKeys: ...
 
     @property
     def graph(self) -> Graph: ...
@@ -70,9 +47,9 @@ class Source(Protocol):
     @property
     def store_id(self) -> bytes: ...
 
-    def now(self) -> int: ...
-
-    def refresh(self) -> None: ...
+    def answering(self, reach: Reach) -> Answering:
+        """Return what answers now about the memories of some scopes as they are; the mutex is held."""
+        ...
 
 
 List = list
@@ -86,6 +63,7 @@ class Reading:
         self._source, self._mutex = source, mutex
         self._scope = parse_scope(scope)
         self._reads = check_reads(reads)
+        self._reach = Reach(self._scope, self._reads)
         self._recalled: tuple[bytes, ...] = ()
         self._author: str | None = None
         """Who alone is listed what it proposed and nobody approved yet; None for a person, who is listed all."""
@@ -136,17 +114,21 @@ class Reading:
         known_at: KnownAt | None = None,
     ) -> Hits:
         with self._mutex:
-            self._source.refresh()
+            source = self._answering
+            source.refresh()
             scopes = self._scopes()
         # Not under the mutex: the model may have vectors to make, and no append waits for that.
-        vector = self._source.dense.query_vector(query, scopes)
+        vector = source.dense.query_vector(query, scopes)
         with self._mutex:
-            self._source.refresh()
+            self._answering.refresh()
             at = self._point(valid_at, known_at)
-            asked = Asked(query, vector, k, filters, statuses, at, self._author)
-            hits = recalled(self._source.state, self._source.dense, self._scopes(), asked)
-            self._recalled = tuple(bytes.fromhex(hit.id) for hit in hits)
-            return hits
+            if self._answering is source:
+                asked = Asked(query, vector, k, filters, statuses, at, self._author)
+                hits = recalled(source.state, source.dense, self._scopes(), asked)
+                self._recalled = tuple(bytes.fromhex(hit.id) for hit in hits)
+                return hits
+        # The whole log was folded meanwhile: now there may be vectors.
+        return self._recall(query, k, filters, statuses, valid_at, known_at)
 
     def context(
         self,
@@ -180,13 +162,13 @@ class Reading:
         """Return the current value of one key, or of every key, with what disputes it; both times default to now."""
         about = None if about is None else check_about(about)
         with self._mutex:
-            self._source.refresh()
+            self._answering.refresh()
             at = self._point(valid_at, known_at)
-            state, views = self._source.state, Views(self._source.state)
+            state, views = self._answering.state, Views(self._answering.state)
             if about is None:
                 found = state.beliefs.keys(self._scopes(), valid_at=at.valid_at, known=at.known)
             else:
-                key = self._source.values.belief_key(*about)
+                key = self._answering.values.belief_key(*about)
                 found = [
                     belief
                     for scope in self._scopes()
@@ -202,16 +184,16 @@ class Reading:
             NotFound: no such id can be seen from here.
         """
         with self._mutex:
-            self._source.refresh()
+            self._answering.refresh()
             at = self._point(valid_at, known_at)
-            return Views(self._source.state).record(self._find(id, at.known), at)
+            return Views(self._answering.state).record(self._find(id, at.known), at)
 
     def history(self, id: str, *, known_at: KnownAt | None = None) -> List[Record]:  # noqa: A002
         """Return every version in the chain of supersessions that the memory stands in, the oldest first."""
         with self._mutex:
-            self._source.refresh()
+            self._answering.refresh()
             at = self._point(None, known_at)
-            views = Views(self._source.state)
+            views = Views(self._answering.state)
             return [views.record(memory, at) for memory in self._chain(self._find(id, at.known), at.known)]
 
     def list(
@@ -228,10 +210,10 @@ class Reading:
         wanted = None if kinds is None else check_kinds(kinds)
         statuses = None if status is None else {s.value for s in check_statuses(status)}
         with self._mutex:
-            self._source.refresh()
+            self._answering.refresh()
             at = self._point(None, known_at)
             start = 0 if after is None else self._find(after, at.known).seq
-            views = Views(self._source.state)
+            views = Views(self._answering.state)
             found: List[Record] = []
             for memory in self._memories(at.known):
                 if memory.seq <= start or memory.erasure is not None:
@@ -239,7 +221,7 @@ class Reading:
                 if wanted is not None and memory.envelope.kind not in wanted:
                     continue
                 if statuses is not None or memory.envelope.pending:
-                    standing = self._source.state.standing(memory, valid_at=at.valid_at, known=at.known)
+                    standing = self._answering.state.standing(memory, valid_at=at.valid_at, known=at.known)
                     if statuses is not None and standing.status.value not in statuses:
                         continue
                     if not is_listed(memory, standing.status, self._author):
@@ -260,16 +242,16 @@ class Reading:
         """Return the links around a memory, up to `depth` hops; each hop obeys the same scopes and the same point."""
         check_count(depth, "depth", MAX_DEPTH)
         with self._mutex:
-            self._source.refresh()
+            self._answering.refresh()
             at = self._point(valid_at, known_at)
             return self._links(self._find(id, at.known), depth, at)
 
     def proposals(self, id: str | None = None, *, known_at: KnownAt | None = None) -> List[ProposalView]:  # noqa: A002
         """Return what was proposed in this session's scopes, in order; with `id` only what concerns that memory."""
         with self._mutex:
-            self._source.refresh()
+            self._answering.refresh()
             at = self._point(None, known_at)
-            state, scopes = self._source.state, set(self._scopes())
+            state, scopes = self._answering.state, set(self._scopes())
             views = Views(state)
             wanted = None if id is None else self._find(id, at.known).id
             return [
@@ -280,12 +262,12 @@ class Reading:
 
     def sql(self, query: str, *, valid_at: Instant | None = None, known_at: KnownAt | None = None) -> Table:
         """
-        Return (columns, rows) of one SELECT over the views `memories`, `beliefs`, `links`, `events`, `decisions` and
-        `tombstones`, which hold this session's scopes and no other. Instants are in UTC.
+        Return (columns, rows) of one SELECT over the views `memories`, `stubs`, `beliefs`, `links`, `events`,
+        `decisions` and `tombstones`, which hold this session's scopes and no other. Instants are in UTC.
 
         Raises:
             BadArgument: it is not one SELECT, uses a function that it may not, or cannot be run.
-            QueryTooLarge: it takes more than ten seconds, 1 GB of memory, or 100 000 rows.
+            QueryTooLarge: it takes more than ten seconds, 100 tables, 1 GB of memory, or 100 000 rows.
         """
         return run_sql(
             self._source,
@@ -304,9 +286,9 @@ class Reading:
     def briefing(self) -> Briefing:
         """Return what a session should start with: what holds, what binds, and what waits for a person."""
         with self._mutex:
-            self._source.refresh()
+            self._answering.refresh()
             at = self._point(None, None)
-            state, views = self._source.state, Views(self._source.state)
+            state, views = self._answering.state, Views(self._answering.state)
             by_status: dict[str, List[Record]] = {"disputed": [], "pending": []}
             by_kind: dict[str, List[Record]] = {"constraint": [], "commitment": []}
             for memory in self._memories(at.known):
@@ -331,19 +313,25 @@ class Reading:
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
+    @property
+    def _answering(self) -> Answering:
+        return self._source.answering(self._reach)
+
     def _point(self, valid_at: Instant | None, known_at: KnownAt | None) -> Point:
-        return point(self._source.state.register, self._source.now(), valid_at, known_at)
+        if known_at is not None and self._answering is not self._source:
+            self._source.refresh()  # waits: only the whole log has a past
+        return point(self._answering.state.register, self._answering.now(), valid_at, known_at)
 
     def _scopes(self) -> List[str]:
-        return expand_reads(self._scope, self._reads, self._source.state.register.scopes)
+        return expand_reads(self._scope, self._reads, self._answering.state.register.scopes)
 
     def _memories(self, known: int) -> List[Memory]:
-        register = self._source.state.register
+        register = self._answering.state.register
         found = [memory for scope in self._scopes() for memory in register.in_scope(scope, known)]
         return sorted(found, key=lambda memory: memory.seq)
 
     def _find(self, prefix: str, known: int) -> Memory:
-        register = self._source.state.register
+        register = self._answering.state.register
         if not is_id_prefix(prefix):
             raise NotFound(id=prefix)
         scopes = set(self._scopes())
@@ -367,7 +355,7 @@ class Reading:
             return bytes.fromhex(cited.ljust(32, "0")) if is_id_prefix(cited) else bytes(16)
 
     def _chain(self, memory: Memory, known: int) -> List[Memory]:
-        register = self._source.state.register
+        register = self._answering.state.register
         found = {memory.id: memory}
         todo = [memory]
         while todo:
@@ -382,7 +370,7 @@ class Reading:
         return sorted(found.values(), key=lambda m: m.seq)
 
     def _links(self, start: Memory, depth: int, at: Point) -> List[LinkView]:
-        register, scopes = self._source.state.register, set(self._scopes())
+        register, scopes = self._answering.state.register, set(self._scopes())
         found: dict[tuple[str, str, str], LinkView] = {}
         seen, edge = {start.id}, [start]
         for hop in range(1, depth + 1):
@@ -400,7 +388,7 @@ class Reading:
         return list(found.values())
 
     def _links_of(self, memory: Memory, hop: int, at: Point) -> List[tuple[LinkView, bytes]]:
-        register, envelope = self._source.state.register, memory.envelope
+        register, envelope = self._answering.state.register, memory.envelope
         edges: List[tuple[bytes, bytes, str, int, int | None, int]] = []
         for link in register.links_at.get(memory.id, ()):
             if not link.seq <= at.known < link.ended_seq or not link.valid_from <= at.valid_at:
@@ -425,23 +413,6 @@ class Reading:
             )
             for start, end, kind, since, until, recorded in edges
         ]  # fmt: skip
-
-
-def check_reads(reads: Reads) -> tuple[str | Subtree, ...]:
-    """Return the scopes that a session may read beside its own, each checked."""
-    checked = check_list(cast("Sequence[str]", reads), "reads")
-    return tuple(r if isinstance(r, Subtree) else parse_scope(r) for r in cast("Sequence[str | Subtree]", checked))
-
-
-def expand_reads(scope: str, reads: Sequence[str | Subtree], known: Collection[str]) -> list[str]:
-    """Return the scopes to read, each once: the session's own, those listed, and those below a `Subtree`."""
-    found = {scope: None}
-    for read in reads:
-        if isinstance(read, Subtree):
-            found.update({s: None for s in sorted(known) if s and covers(read.scope, s)})
-        else:
-            found[read] = None
-    return list(found)
 
 
 def check_count(count: object, what: str, most: int) -> None:

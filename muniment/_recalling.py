@@ -116,6 +116,8 @@ def _rankable(state: Projections, scope: str, partition: Partition, asked: Asked
 def _why_no_vectors(dense: Dense, scopes: Sequence[str]) -> str:
     if dense.problem is not None:
         return f"words only: {dense.problem}"
+    if dense.waits_for is not None:
+        return f"words only: {dense.waits_for}"
     if dense.loading:
         return "words only: the model is being loaded"
     if dense.opening:

@@ -12,7 +12,8 @@ from muniment.projections import Dense, Graph, Projections
 from ._answers import Decision
 from ._deciding import check_cited, decision_of, question_of
 from ._points import Point
-from ._reading import Reading, Reads, expand_reads
+from ._reach import Reach, Reads, expand_reads
+from ._reading import Reading
 from ._session import use_named
 from ._sql import Table, run_sql
 from ._telemetry import traced
@@ -37,6 +38,10 @@ class Past:
         # Its sequence number stands still when something is erased, so it keeps no words between two queries.
         self.graph = Graph(state, keep=False)
         self.instant, self.store_id, self.mutex, self._follow = instant, store, mutex, follow
+
+    def answering(self, reach: Reach) -> Past:  # noqa: ARG002
+        """Return this: a past is whole."""
+        return self
 
     def now(self) -> int:
         """Return the moment."""

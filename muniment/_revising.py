@@ -122,7 +122,7 @@ class Revising:
             counted = admission.refusal(handle, "remember", error, at)
             return [] if counted is None else [counted]
         if isinstance(self.outcome, Existing):
-            return []
+            return [] if self.outcome.note is None else [self.outcome.note]
         there = [(each, self._live(each, at)) for each in self._found]
         standing = [(each, memory) for each, memory in there if memory is not None]
         superseded = None

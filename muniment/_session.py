@@ -97,11 +97,13 @@ class Session(Writing):
             Refused: a tombstone, a secret, a rank or a ceiling is in the way.
             CommandConflict: the command id was used with another payload.
         """
-        return self._write_memory(
-            "remember", content, kind=kind, about=about, value=value, many=many, provenance=provenance,
-            importance=importance, applies_when=applies_when, valid_from=valid_from, valid_to=valid_to, source=source,
-            derived_from=derived_from, links=links, metadata=metadata, tags=tags, command_id=command_id,
-        )  # fmt: skip
+        fields: MemoryFields = {
+            "kind": kind, "about": about, "value": value, "many": many, "provenance": provenance,
+            "importance": importance, "applies_when": applies_when, "valid_from": valid_from, "valid_to": valid_to,
+            "source": source, "derived_from": derived_from, "links": links, "metadata": metadata, "tags": tags,
+            "command_id": command_id,
+        }  # fmt: skip
+        return self._write_memory("remember", content, fields)
 
     @traced("remember_many", "create_memory")
     def remember_many(
@@ -161,12 +163,13 @@ class Session(Writing):
             NotFound: no such memory in this scope. AlreadyDone: it is not current; the error names the successor.
             RankTooLow: it has more authority than this session.
         """
-        return self._write_memory(
-            "supersede", content, kind=kind, about=about, value=value, many=many, provenance=provenance,
-            importance=importance, applies_when=applies_when, valid_from=valid_from, valid_to=valid_to, source=source,
-            derived_from=derived_from, links=links, metadata=metadata, tags=tags, command_id=command_id,
-            supersedes=self._full_id(id), reason=reason,
-        )  # fmt: skip
+        fields: MemoryFields = {
+            "kind": kind, "about": about, "value": value, "many": many, "provenance": provenance,
+            "importance": importance, "applies_when": applies_when, "valid_from": valid_from, "valid_to": valid_to,
+            "source": source, "derived_from": derived_from, "links": links, "metadata": metadata, "tags": tags,
+            "command_id": command_id, "supersedes": self._full_id(id), "reason": reason,
+        }  # fmt: skip
+        return self._write_memory("supersede", content, fields)
 
     @traced("revise", "create_memory")
     def revise(
@@ -211,7 +214,7 @@ class Session(Writing):
             "command_id": command_id,
         }  # fmt: skip
         if act == "off":
-            return Revision(receipt=self._write_memory("remember", content, **fields), contradicts=(), notes=())
+            return Revision(receipt=self._write_memory("remember", content, fields), contradicts=(), notes=())
         return self._revise(content, fields, act, least, model)
 
     @traced("retire", "update_memory")

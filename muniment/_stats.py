@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ._engine import Engine
 
 
-def stats_of(engine: Engine) -> dict[str, object]:
+def stats_of(engine: Engine, *, wait: bool) -> dict[str, object]:
     """Return counts and sizes; see `Store.stats`."""
     with engine.mutex:
-        engine.refresh()
-        register = engine.state.register
-        memories = register.memories.values()
+        folding = None if wait else engine.folded
+        if folding is None:
+            engine.refresh()
         size = sum(p.stat().st_size for p in engine.files.path.rglob("*") if p.is_file())
         return {
             "path": str(engine.files.path),
             "id": engine.files.store_id.hex(),
             "created": engine.files.created,
-            "events": engine.head.seq,
-            "memories": sum(m.erasure is None for m in memories),
-            "erased": sum(m.erasure is not None for m in memories),
-            "scopes": sorted(scope for scope in register.scopes if scope),
-            "tombstones": len(engine.state.tombstones.all),
-            "confirmations": len(register.confirmations),
-            "prohibitions": len(register.prohibitions),
-            "decisions": len(register.decisions),
-            "refusals": sum(register.refusals.values()),
+            "folding": None if folding is None else folding._asdict(),
+            **(dict.fromkeys(_COUNTED) if folding is not None else _counts(engine)),
             "key_epoch": engine.keys.epoch,
             "bytes": size,
             "model": engine.dense.model_id,
-            "rolled_back": engine.rolled_back,
             "torn": [list(t[:3]) for t in engine.door.torn],
             "warning": engine.files.warning or engine.witness.warning,
         }
+
+
+_COUNTED: Final = (
+    "events", "memories", "erased", "scopes", "tombstones", "confirmations", "prohibitions", "decisions", "refusals",
+    "rolled_back",
+)  # fmt: skip
+
+
+def _counts(engine: Engine) -> dict[str, object]:
+    register = engine.state.register
+    memories = register.memories.values()
+    found: tuple[object, ...] = (
+        engine.head.seq,
+        sum(m.erasure is None for m in memories),
+        sum(m.erasure is not None for m in memories),
+        sorted(scope for scope in register.scopes if scope),
+        len(engine.state.tombstones.all),
+        len(register.confirmations),
+        len(register.prohibitions),
+        len(register.decisions),
+        sum(register.refusals.values()),
+        engine.rolled_back,
+    )
+    return dict(zip(_COUNTED, found, strict=True))

@@ -8,21 +8,14 @@ from types import TracebackType
 from typing import IO, Final, Unpack, cast
 
 from muniment.events import (
-    STORE_SCOPE,
     BadArgument,
     BadValue,
     Disk,
-    Draft,
-    EnrolDenied,
-    Enrolled,
     Head,
-    Moment,
     NotFound,
-    Rank,
     StoreMissing,
     create_store,
     find_store,
-    new_id,
     parse_scope,
     wall_clock,
 )
@@ -34,8 +27,6 @@ from muniment.gate import (
     Signed,
     Signer,
     check_actor,
-    check_list,
-    check_public_key,
     parse_signed,
     rank_of,
 )
@@ -48,12 +39,13 @@ from ._engine import Engine, Options
 from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
 from ._exporting import export_scope
 from ._finding import find_id
+from ._folding import Folded
 from ._import_run import ImportReport
 from ._importing import ImportOptions, import_file
-from ._keys import sign_replacement
+from ._keys import Enrolment, enroll_key
 from ._operator import Operator
 from ._points import KnownAt, Point
-from ._reading import Reads, check_reads
+from ._reach import Reads, check_reads
 from ._rebuilding import Asked, rebuilt
 from ._receipts import prove
 from ._replayed import PastStore
@@ -61,13 +53,14 @@ from ._replaying import replayed
 from ._session import Session
 from ._sql import Table, run_sql
 from ._stats import stats_of
-from ._submit import Submitter
+from ._submit import Submitter, replace_key
 from ._user import UserSession, check_principal, check_user, user_handle
 from ._verifying import verify_store
 from ._version import VERSION
 from ._witness import Checkpoint
-from ._writing import event_receipt
 
+UNNAMED: Final = "agent:unnamed"
+"""Who speaks through a handle that names nobody."""
 _NO_VECTORS: Final = ("none", "off")
 
 
@@ -82,18 +75,24 @@ def open_store(
     exempt_secrets: Sequence[str] = (),
     anchor: str | Path | None = None,
     log_key: Signer | str | Path | None = None,
+    graph: bool = False,
     segment_bytes: int = SEGMENT_BYTES,
     clock: Callable[[], int] = wall_clock,
 ) -> Store:
     """
     Open the store in a directory, or create one.
 
-    `model` is a path to a sentence-embedding ONNX file with its tokenizer beside it, `"none"` for words only, or None
-    for the packaged one. `policy` is a Policy or a TOML file. `secrets` is `refuse` or `mask`. `clock` gives
-    microseconds since the epoch, and is for tests and simulations; so is `segment_bytes`.
+    `model` is a path to a sentence-embedding ONNX file, or a folder with one, its tokenizer and settings beside it
+    (docs/recall.md), `"none"` for words only, or None for the packaged one. `policy` is a Policy or a TOML file.
+    `secrets` is `refuse` or `mask`. `clock` gives microseconds since the epoch, and is for tests and simulations; so is
+    `segment_bytes`.
 
     `anchor` is a file elsewhere that holds the newest checkpoint: made when it is missing, advanced at each checkpoint,
     and a log that does not extend it is refused. `log_key` signs checkpoints: a KeyFile, its path, or any Signer.
+
+    `graph` is for a process that goes on asking: in a scope of 50,000 memories and more, an hnswlib graph of their
+    vectors is built beside, which takes minutes and about as much memory again as the vectors, and is not saved. Then
+    the nearest vectors are found sooner; a few in a hundred are others than a replay of the same moment finds.
 
     Raises:
         StoreMissing: there is none, and `create` was not asked for. StoreNewer: a newer program wrote it.
@@ -122,6 +121,7 @@ def open_store(
         log_key=KeyFile(log_key) if isinstance(log_key, (str, Path)) else log_key,
         anchor=None if anchor is None else Path(anchor).expanduser().absolute(),
         segment_bytes=segment_bytes,
+        graph=graph,
     )
     return Store(Engine(files, options, VERSION), created=created)
 
@@ -155,6 +155,16 @@ class Store:
         return self._engine.files.store_id.hex()
 
     @property
+    def folding(self) -> Folded | None:
+        """
+        How far the log is folded beside, or None when all of it is: then nothing waits.
+
+        A long log without a snapshot that fits is folded so after opening. Sessions read memories as they are
+        meanwhile; what writes, decides or asks of the past waits.
+        """
+        return self._engine.folded
+
+    @property
     def warning(self) -> str | None:
         """What the file system under the store cannot promise, or None."""
         return self._engine.files.warning
@@ -166,14 +176,19 @@ class Store:
 
     # --- handles ------------------------------------------------------------------------------------------------------
 
-    def session(self, *, scope: str, actor: str = "user", origin: str | None = None, reads: Reads = ()) -> Session:
+    def session(self, *, scope: str, actor: str | None = None, origin: str | None = None, reads: Reads = ()) -> Session:
         """
         Return a session for one speaker. `origin="user"` is for the host's transcripts of the user's own words.
+
+        Whoever is not named is `agent:unnamed`, or `user` where the origin says so: leaving a name out gives no
+        authority. `actor="user"` alone, or `"user:NAME"`, speaks as the user too, unsigned.
 
         Raises:
             ScopeMalformed, BadArgument: scope, actor or origin cannot be used. SecretFound: one holds a credential.
         """
         checked = parse_scope(scope)
+        if actor is None:
+            actor = "user" if origin == "user" else UNNAMED
         check_actor(actor)
         if origin is not None and origin.startswith("user") and origin != "user":
             raise BadArgument(argument="origin", detail="a named user speaks through `user_session`")
@@ -209,40 +224,31 @@ class Store:
 
     # --- principals ---------------------------------------------------------------------------------------------------
 
-    def enroll(self, principal: str, public_key: bytes, *, scopes: Sequence[str], recovery: bool = False) -> Receipt:
+    def enroll(
+        self, principal: str, public_key: bytes, *, scopes: Sequence[str], recovery: bool = False,
+        command_id: str | None = None,
+    ) -> Receipt:  # fmt: skip
         """
         Let a key speak for a principal in some scopes and those below. Only the handle that created the store may.
 
         A `recovery` key, to be kept away from every machine, signs nothing but the replacement of a lost one.
 
         Raises:
-            EnrolDenied: this handle opened an existing store.
+            EnrolDenied: this handle opened an existing store, and `command_id` names nothing that was done before.
+            CommandConflict: the command id was used for another key, other scopes, or another purpose.
         """
-        if not self._created:
-            raise EnrolDenied(principal=principal, detail="this handle did not create the store")
-        return self.enroll_by(principal, public_key, scopes=scopes, by="creator", recovery=recovery)
+        return self.enroll_by(
+            principal, public_key, scopes=scopes, by="creator", recovery=recovery, command_id=command_id
+        )
 
     def enroll_by(
-        self, principal: str, public_key: bytes, *, scopes: Sequence[str], by: str, recovery: bool = False
-    ) -> Receipt:
+        self, principal: str, public_key: bytes, *, scopes: Sequence[str], by: str, recovery: bool = False,
+        command_id: str | None = None,
+    ) -> Receipt:  # fmt: skip
         """Enroll on behalf of a person at a terminal; for `muniment enroll`, which has asked that person."""
         check_user(principal)
-        check_public_key(public_key)
-        if by not in ("creator", "terminal"):
-            raise BadArgument(argument="by", detail="expected creator or terminal")
-        if not scopes:
-            raise BadArgument(argument="scopes", detail="name at least one scope")
-        checked = tuple(parse_scope(scope) for scope in check_list(scopes, "scopes"))
-
-        def plan(at: Moment) -> Draft:
-            envelope = Enrolled(
-                scope=STORE_SCOPE, actor=principal, origin=by, rank=Rank.EXTERNAL, principal=principal,
-                key=bytes(public_key), scopes=checked, by=by, recovery=recovery,
-            )  # fmt: skip
-            return Draft(id=new_id(at.recorded_at), envelope=envelope)
-
-        with self._engine.mutex:
-            return event_receipt(self._engine.append_one(plan))
+        wanted = Enrolment(principal, public_key, scopes, by, recovery, command_id)
+        return enroll_key(self._engine, wanted, created=self._created)
 
     def recover(
         self,
@@ -252,6 +258,7 @@ class Store:
         public_key: bytes,
         signer: Signer,
         scopes: Sequence[str] | None = None,
+        command_id: str | None = None,
     ) -> Receipt:
         """
         Put a new key in the place of one that was lost or stolen, signed by the principal's recovery key.
@@ -262,8 +269,9 @@ class Store:
             SignatureInvalid: the signer is no recovery key of this principal, or the new key would gain scopes.
             NotFound: the lost key does not speak for the principal.
         """
-        signed = sign_replacement(self._engine, principal, signer, public_key, scopes=scopes, replaces=lost)
-        return Submitter(self._engine).submit(signed)
+        return replace_key(
+            self._engine, principal, signer, public_key, scopes=scopes, replaces=lost, command_id=command_id
+        )
 
     def submit(self, signed: Signed | str) -> Receipt:
         """Take in a statement that a user signed elsewhere; see `UserSession.sign_request` and `muniment confirm`."""
@@ -417,9 +425,13 @@ class Store:
             self._engine.refresh()
             return self._engine.state.digests()
 
-    def stats(self) -> dict[str, object]:
-        """Return counts and sizes. Erased memories are counted apart."""
-        return stats_of(self._engine)
+    def stats(self, *, wait: bool = True) -> dict[str, object]:
+        """
+        Return counts and sizes. Erased memories are counted apart.
+
+        With `wait=False` what is not known while the log is folded beside is None, and `folding` says how far that is.
+        """
+        return stats_of(self._engine, wait=wait)
 
 
 def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:

@@ -6,7 +6,7 @@ The nonce is the command id of the event: a statement submitted twice gives back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -50,6 +50,7 @@ from muniment.gate import (
     Review,
     Revoke,
     Signed,
+    Signer,
     Statement,
     Unprohibit,
     check_public_key,
@@ -62,7 +63,7 @@ from muniment.projections import FAR_FUTURE, LATEST, Command, admitted_seq
 
 from ._answers import Receipt
 from ._engine import Engine
-from ._keys import check_replacing
+from ._keys import check_replacing, format_command, sign_replacement
 from ._once import append_once
 from ._writing import command_receipt, event_receipt
 
@@ -92,7 +93,7 @@ class Submitter:
         with engine.mutex:
             engine.refresh()
             handle = self._handle(statement)
-            command_id = f"nonce:{statement.nonce}"
+            command_id = format_command(statement.nonce)
             repeat = self._repeat(handle, statement, command_id, (key, engine.values.payload_key(signed.statement)))
             if repeat is not None:
                 return self._repeated(repeat)
@@ -260,7 +261,9 @@ class Submitter:
         if statement.edit is None or memory is None:
             return []
         request = engine.preparer.memory(
-            handle, statement.edit, kind=memory.envelope.kind, supersedes=statement.id, reason=statement.reason
+            handle,
+            statement.edit,
+            {"kind": memory.envelope.kind, "supersedes": statement.id, "reason": statement.reason},
         )
         body = msgspec.structs.replace(request.body, signed=format_signed(signed).encode())
         outcome = engine.admission.admit_memory(msgspec.structs.replace(request, body=body), at, Batch(at))
@@ -291,6 +294,29 @@ class Submitter:
             recovery=statement.replaces is None and signer is not None and signer.recovery,
         )  # fmt: skip
         return envelope, _words(None, signed)
+
+
+def submit_command(engine: Engine, signed: Signed, command_id: str | None) -> Receipt:
+    """Take in a statement whose nonce was made of a command id, if there was one; a conflict names that id."""
+    try:
+        return Submitter(engine).submit(signed)
+    except (CommandConflict, AlreadyDone) as error:
+        conflict = error if isinstance(error, CommandConflict) else error.__cause__
+        if command_id is None or not isinstance(conflict, CommandConflict):
+            raise
+        # By the id that the caller gave, and not by the nonce that was made of it.
+        raise CommandConflict(command_id=command_id, first_seq=conflict.facts["first_seq"]) from error
+
+
+def replace_key(
+    engine: Engine, principal: str, signer: Signer, public_key: bytes, *, scopes: Sequence[str] | None,
+    replaces: bytes | None = None, command_id: str | None = None,
+) -> Receipt:  # fmt: skip
+    """Sign and submit that `public_key` takes the signer's place, or that of the key it `replaces`."""
+    signed = sign_replacement(
+        engine, principal, signer, public_key, scopes=scopes, replaces=replaces, command_id=command_id
+    )
+    return submit_command(engine, signed, command_id)
 
 
 def _said(statement: Statement) -> bytes:

@@ -67,8 +67,14 @@ def traced(verb: str, operation: str) -> Callable[[Callable[P, R]], Callable[P, 
 
 
 @contextmanager
-def spanned(verb: str, operation: str, session: object, query: str | None = None) -> Generator[Callable[[int], None]]:
-    """Put a span around what an adapter does for a session, which tells it by a call how many records there were."""
+def spanned(
+    verb: str, operation: str, session: object, query: str | None = None, written: Sequence[str] = ()
+) -> Generator[Callable[[int], None]]:
+    """
+    Put a span around what an adapter does for a session, which tells it by a call how many records there were.
+
+    What was asked, or is `written`, is told only where the host asked for content.
+    """
     tracer = find_tracer()
     if tracer is None:
         yield lambda _: None
@@ -77,6 +83,8 @@ def spanned(verb: str, operation: str, session: object, query: str | None = None
         span.set_attributes(_of_session(session))
         if settings.content and query is not None:
             span.set_attribute("gen_ai.memory.query.text", query)
+        if settings.content and written:
+            span.set_attribute("gen_ai.memory.records", json.dumps([{"content": content} for content in written]))
         yield lambda count: span.set_attribute("gen_ai.memory.record.count", count)
 
 

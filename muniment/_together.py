@@ -12,6 +12,7 @@ from muniment.projections import LATEST, Memory
 
 from ._answers import BatchReceipt, Record
 from ._session import Session
+from ._telemetry import spanned
 from ._views import Views
 
 
@@ -29,14 +30,19 @@ def write_together(verb: str, items: Sequence[Said], *, check: Callable[[Moment]
 
     `check` runs under the writer lock, after catching up, and stops the batch by raising.
     """
-    requests = []
-    for index, (voice, content, fields) in enumerate(items):
-        try:
-            requests.append((index, voice._request(voice._handle(), content, fields)))
-        except Refused as error:
-            voice._count_refusal(verb, error)
-            raise
-    return items[0].voice._write_requests(verb, requests, [], skip=False, check=check)
+    keyed = any(said.fields.get("about") is not None for said in items)
+    operation = "update_memory" if verb == "supersede" else "upsert_memory" if keyed else "create_memory"
+    texts = [said.content for said in items]
+    with spanned(verb, operation, items[0].voice, written=texts) as count:
+        count(len(items))
+        requests = []
+        for index, (voice, content, fields) in enumerate(items):
+            try:
+                requests.append((index, voice._request(voice._handle(), content, fields)))
+            except Refused as error:
+                voice._count_refusal(verb, error)
+                raise
+        return items[0].voice._write_requests(verb, requests, [], skip=False, check=check)
 
 
 def retire_together(items: Sequence[tuple[Session, str]], *, reason: str, keep_out: bool = True) -> list[str]:
@@ -74,11 +80,15 @@ def retire_together(items: Sequence[tuple[Session, str]], *, reason: str, keep_o
             done.append(identity)
         return drafts
 
-    with engine.mutex:
-        engine.append(plan)
-    if raised:
-        raise raised[0]
-    return done
+    with spanned("retire", "update_memory", items[0][0]) as count:
+        count(len(items))
+        with engine.mutex:
+            engine.append(plan)
+        if raised:
+            raise raised[0]
+        # What was retired already is left out.
+        count(len(done))
+        return done
 
 
 def forget_together(session: Session, ids: Sequence[str], *, reason: str) -> None:

@@ -14,7 +14,6 @@ from muniment.events import (
     ActionBody,
     AlreadyDone,
     BadArgument,
-    CommandConflict,
     Draft,
     Forgotten,
     Moment,
@@ -54,7 +53,6 @@ from muniment.gate import (
     check_actor,
     format_action,
     format_signed,
-    new_nonce,
     sign,
     words_draft,
 )
@@ -65,12 +63,12 @@ from ._deciding import ConfirmationRequest
 from ._durations import parse_duration
 from ._engine import Engine
 from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
-from ._keys import sign_replacement
+from ._keys import nonce_of
 from ._once import append_once
-from ._reading import Reads
+from ._reach import Reads
 from ._session import Session
 from ._signing import sign_request
-from ._submit import Submitter
+from ._submit import Submitter, replace_key, submit_command
 from ._telemetry import traced
 from ._writing import with_command
 
@@ -212,14 +210,18 @@ class UserSession(Session):
         common = self._common(command_id)
         return self._say(Lift(**common, scope=self.scope, id=id, reason=self._words(reason)), command_id)
 
-    def rotate(self, public_key: bytes, *, scopes: Sequence[str] | None = None) -> Receipt:
+    def rotate(
+        self, public_key: bytes, *, scopes: Sequence[str] | None = None, command_id: str | None = None
+    ) -> Receipt:
         """
         Sign that another key speaks for this principal from now on in place of this session's, for no more scopes.
 
-        What the old key confirmed stays confirmed; a key that was stolen is replaced by `store.recover`.
+        What the old key confirmed stays confirmed; a key that was stolen is replaced by `store.recover`. A retry is
+        this session's, or `muniment rotate`: the old key opens no other once it was replaced.
         """
-        signed = sign_replacement(self._engine, self._principal(), self._require_signer(), public_key, scopes=scopes)
-        return Submitter(self._engine).submit(signed)
+        return replace_key(
+            self._engine, self._principal(), self._require_signer(), public_key, scopes=scopes, command_id=command_id
+        )
 
     def pending(self) -> list[Record]:
         """Return what waits for a person: pending and disputed memories."""
@@ -351,14 +353,7 @@ class UserSession(Session):
         return msgspec.structs.replace(request, body=msgspec.structs.replace(request.body, signed=line))
 
     def _say(self, statement: Statement, command_id: str | None) -> Receipt:
-        try:
-            return Submitter(self._engine).submit(sign(statement, self._require_signer()))
-        except (CommandConflict, AlreadyDone) as error:
-            conflict = error if isinstance(error, CommandConflict) else error.__cause__
-            if command_id is None or not isinstance(conflict, CommandConflict):
-                raise
-            # By the id that the caller gave, and not by the nonce that was made of it.
-            raise CommandConflict(command_id=command_id, first_seq=conflict.facts["first_seq"]) from error
+        return submit_command(self._engine, sign(statement, self._require_signer()), command_id)
 
     def _require_signer(self) -> Signer:
         if self._signer is None:
@@ -377,17 +372,12 @@ class UserSession(Session):
         self._require_signer()
         engine = self._engine
         engine.preparer.command_id(command_id)
-        nonce = new_nonce()
-        if command_id is not None:
-            # A nonce is what a statement is admitted once by: the same command has the same one.
-            command = "\0".join((self.scope, self._principal(), command_id))
-            nonce = engine.values.payload_key(b"command\0" + command.encode()).hex()
         return {
             "store": self._engine.files.store_id.hex(),
             "principal": self._principal(),
             # The wall clock as it is: a confirmation fails where the clock stands before its signing.
             "signed_at": self._engine.options.clock(),
-            "nonce": nonce,
+            "nonce": nonce_of(engine, self.scope, self._principal(), command_id),
         }
 
     def _envelope(self) -> _Speaker:

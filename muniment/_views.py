@@ -146,6 +146,8 @@ def _why(fused: Fused) -> str:
     parts: list[str] = []
     if fused.word_rank is not None:
         parts.append(f"words, rank {fused.word_rank}")
+    elif fused.word_score is not None:
+        parts.append("words")
     if fused.dense_rank is not None:
         parts.append(f"meaning, rank {fused.dense_rank}")
     if not parts:

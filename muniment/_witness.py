@@ -134,7 +134,7 @@ class Witness:
         """Tell whether a batch calls for a checkpoint: it began a segment, or erased something."""
         if head.segment != self._segment:
             return True
-        return batch is not None and any(isinstance(event.envelope, Forgotten) for event in batch.events)
+        return batch is not None and Forgotten in [type(event.envelope) for event in batch.events]
 
     def is_behind(self, head: Head) -> bool:
         """Tell whether there are events after the newest checkpoint."""

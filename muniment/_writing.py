@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Unpack, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, cast
 
 import msgspec
 
@@ -13,11 +13,13 @@ from muniment.events import (
     Draft,
     Event,
     Moment,
+    Plan,
     Rank,
     Refused,
     format_id,
     to_datetime,
 )
+from muniment.events import Batch as EventBatch
 from muniment.gate import (
     Batch,
     Existing,
@@ -30,7 +32,8 @@ from muniment.projections import LATEST, Command, PairModel
 from ._answers import BatchReceipt, Receipt, Refusal, Revision
 from ._engine import Engine
 from ._once import append_once
-from ._reading import Reading, Reads, expand_reads
+from ._reach import Reads, expand_reads
+from ._reading import Reading
 from ._revising import Revising, find_contradicted
 
 Planned = Callable[[Moment], Draft]
@@ -55,6 +58,8 @@ class Writing(Reading):
         return self._speaker.origin
 
     def _handle(self) -> Handle:
+        if not self._reads and not self._speaker.reads:
+            return self._speaker
         scopes = expand_reads(self._scope, self._reads, self._engine.state.register.scopes)
         return msgspec.structs.replace(self._speaker, reads=tuple(scopes[1:]))
 
@@ -85,14 +90,13 @@ class Writing(Reading):
         return self._request(handle, cast("str", content), cast("MemoryFields", fields))
 
     def _request(self, handle: Handle, content: str, fields: MemoryFields) -> MemoryRequest:
-        request = self._engine.preparer.memory(handle, content, recalled=self._recalled, **fields)
-        return self._signed(request)
+        return self._signed(self._engine.preparer.memory(handle, content, fields, recalled=self._recalled))
 
     def _signed(self, request: MemoryRequest) -> MemoryRequest:
         """Return the request as the speaker vouches for it; only a user's session signs."""
         return request
 
-    def _write_memory(self, verb: str, content: str, **fields: Unpack[MemoryFields]) -> Receipt:
+    def _write_memory(self, verb: str, content: str, fields: MemoryFields) -> Receipt:
         try:
             request = self._request(self._handle(), content, fields)
         except Refused as error:
@@ -149,7 +153,12 @@ class Writing(Reading):
                     continue
                 outcomes.append(outcome)
                 if isinstance(outcome, Draft):
-                    batch.add(outcome)
+                    if len(requests) > 1:
+                        batch.add(outcome)
+                    else:
+                        batch.drafts.append(outcome)  # nothing follows that could repeat it
+                else:
+                    batch.note(outcome)
             return batch.drafts
 
         # Not under the mutex: threads that wait for the same fsync share a frame.
@@ -157,24 +166,26 @@ class Writing(Reading):
         if raised:
             raise raised[0]
         with engine.mutex:
-            now = engine.now()
-            return BatchReceipt(list(self._receipts_of(outcomes, now)), refused)
+            return BatchReceipt(self._receipts_of(outcomes), refused)
 
-    def _receipts_of(self, outcomes: Sequence[Draft | Existing], now: int) -> Iterator[Receipt]:
-        memories, beliefs = self._engine.state.register.memories, self._engine.state.beliefs
-        at, recorded_at = 0, to_datetime(0)
+    def _receipts_of(self, outcomes: Sequence[Draft | Existing]) -> list[Receipt]:
+        engine, receipts = self._engine, list[Receipt]()
+        memories, standing = engine.state.register.memories, engine.state.beliefs.standing
+        now, at, recorded_at = engine.now(), 0, _EPOCH
         for outcome in outcomes:
             memory = memories[outcome.id]
             if memory.recorded_at != at:  # once for a batch, but for what it repeats
                 at, recorded_at = memory.recorded_at, to_datetime(memory.recorded_at)
-            yield Receipt(
-                id=format_id(memory.id),
+            receipt = Receipt(
+                id=memory.id.hex(),
                 seq=memory.seq,
                 recorded_at=recorded_at,
                 hash=memory.hash.hex(),
-                status=beliefs.standing(memory, valid_at=now, known=LATEST).status.value,
+                status=str(standing(memory, valid_at=now, known=LATEST).status),
                 repeated=isinstance(outcome, Existing),
             )
+            receipts.append(receipt)
+        return receipts
 
     def _revise(
         self, content: str, fields: MemoryFields, act: str, least: float | None, model: PairModel | None
@@ -193,7 +204,7 @@ class Writing(Reading):
         if revising.outcome is None:
             raise AssertionError("a revision was not planned")
         with engine.mutex:
-            [receipt] = self._receipts_of([revising.outcome], engine.now())
+            [receipt] = self._receipts_of([revising.outcome])
         return Revision(receipt=receipt, contradicts=tuple(revising.contradicts), notes=tuple(notes))
 
     def _deed(self, verb: str, payload: tuple[object, ...], command_id: str | None, planned: Planned) -> Receipt:
@@ -225,6 +236,22 @@ class Writing(Reading):
             if done is None:
                 raise AssertionError("a deed wrote nothing")
             return command_receipt(done) if isinstance(done, Command) else event_receipt(done.events[0])
+
+
+def done_once(
+    engine: Engine,
+    handle: Handle,
+    command_id: str | None,
+    payload_key: bytes,
+    plan: Plan,
+    append: Callable[[Plan], EventBatch | None] | None = None,
+) -> Receipt:
+    """Append one deed and return its receipt, or that of the same command before, having written nothing."""
+    with engine.mutex:
+        done = append_once(engine, handle, command_id, payload_key, plan, append)
+        if done is None:
+            raise AssertionError("a deed wrote nothing")
+        return command_receipt(done) if isinstance(done, Command) else event_receipt(done.events[0])
 
 
 def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Draft:
@@ -265,4 +292,5 @@ _ITEM_FIELDS = {
     "content", "kind", "about", "value", "many", "provenance", "importance", "applies_when", "valid_from", "valid_to",
     "source", "derived_from", "links", "metadata", "tags", "command_id",
 }  # fmt: skip
+_EPOCH: Final = to_datetime(0)
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -13,15 +13,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from muniment.gate import Policy, Signer
 
+from ._folding import Folded
 from ._operator import Operator
-from ._reading import Reads
+from ._reach import Reads
 from ._replayed import PastSession, PastStore
 from ._session import Session
 from ._store import Store, open_store
@@ -207,6 +208,11 @@ class AsyncStore(_Mirror[Store]):
     export = _mirror(Store.export)
     import_file = _mirror(Store.import_file)
 
+    @property
+    def folding(self) -> Folded | None:
+        """How far the log is folded beside, or None when all of it is; see `Store.folding`."""
+        return self.sync.folding
+
     async def __aenter__(self) -> AsyncStore:
         return self
 
@@ -215,8 +221,10 @@ class AsyncStore(_Mirror[Store]):
     ) -> None:
         await self.close()
 
-    def session(self, *, scope: str, actor: str = "user", origin: str | None = None, reads: Reads = ()) -> AsyncSession:
-        """Return a session for one speaker."""
+    def session(
+        self, *, scope: str, actor: str | None = None, origin: str | None = None, reads: Reads = ()
+    ) -> AsyncSession:
+        """Return a session for one speaker; see `Store.session`."""
         return AsyncSession(self.sync.session(scope=scope, actor=actor, origin=origin, reads=reads))
 
     def user_session(
@@ -247,13 +255,15 @@ async def open(  # noqa: A001  # the same name as `muniment.open`
     policy: Policy | str | Path | None = None,
     model: str | Path | None = None,
     secrets: str = "refuse",
+    exempt_secrets: Sequence[str] = (),
     anchor: str | Path | None = None,
     log_key: Signer | str | Path | None = None,
+    graph: bool = False,
 ) -> AsyncStore:
     """Open a store; see `muniment.open`."""
     work = functools.partial(
         open_store, path, create=create, read_only=read_only, policy=policy, model=model, secrets=secrets,
-        anchor=anchor, log_key=log_key,
+        exempt_secrets=exempt_secrets, anchor=anchor, log_key=log_key, graph=graph,
     )  # fmt: skip
     return AsyncStore(await asyncio.get_running_loop().run_in_executor(None, work))
 

@@ -33,7 +33,7 @@ from ._state import FAR_FUTURE, FateKind, Memory
 LIVE: Final = frozenset({Status.ACTIVE, Status.CONDITIONAL})
 
 
-class Standing(NamedTuple):
+class Standing(msgspec.Struct, frozen=True, gc=False):
     """A memory's status at a point, and whether it holds there: valid, and for a keyed one the value of its key."""
 
     status: Status

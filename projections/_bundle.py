@@ -69,9 +69,13 @@ class Projections:
 
     def apply(self, batch: Batch) -> None:
         """Take in the next batch."""
-        self.register.apply(batch)
+        self.apply_records(batch)
         self.tombstones.apply(batch)
         self.tree.apply(batch)
+
+    def apply_records(self, batch: Batch) -> None:
+        """Take in of the next batch what memories, links and words are read from, and nothing else."""
+        self.register.apply(batch)
         self.recall.apply(batch)
         for event in batch.events:
             if isinstance(event.envelope, RollbackAccepted):
@@ -136,9 +140,13 @@ class Projections:
         Raises:
             ProjectionStale, msgspec.MsgspecError: it is not what was saved.
         """
+        self.load_records(sections, chunks)
+        self.tombstones.load(sections.between("tombstones", 0, FAR_FUTURE))
+
+    def load_records(self, sections: Sections, chunks: Collection[int]) -> None:
+        """Stand on what was saved of memories, links and words; raises as `load` does."""
         self.register.load(sections, self._read)
         self.beliefs.load(sections)
-        self.tombstones.load(sections.between("tombstones", 0, FAR_FUTURE))
         self.recall.load(sections.between("recall", 0, FAR_FUTURE), chunks)
 
     def chunks_of(self, envelope: Forgotten) -> set[int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -57,8 +57,13 @@ class Dense:
         load: Callable[[], Embedder] | None,
         *,
         beside: bool = False,
+        graph: bool = False,
     ) -> None:
-        """With `beside`, vectors that no question waits for are made by a thread of its own, and kept."""
+        """
+        With `beside`, vectors that no question waits for are made by a thread of its own, and kept.
+
+        With `graph`, another builds a graph of the vectors of a large scope once somebody asks there.
+        """
         self._mutex, self._recall, self._directory, self._slot_key = mutex, recall, directory, slot_key
         self._loading = threading.Lock()
         self._read_body, self._load = read_body, load
@@ -70,9 +75,13 @@ class Dense:
         self._embeds_beside, self._stopping = beside, threading.Event()
         self._worker: threading.Thread | None = None
         self._opener: threading.Thread | None = None
+        self._graphs = graph
+        self._builder: threading.Thread | None = None
         self._opened: set[str] = set()
         """Scopes whose kept vectors were opened beside: what they lack now, they never had."""
         self.problem: MunimentError | None = None
+        self.waits_for: str | None = None
+        """Why vectors are not asked meanwhile."""
 
     def query_vector(self, query: str, scopes: Sequence[str]) -> NDArray[np.float32] | None:
         """
@@ -102,7 +111,35 @@ class Dense:
             self._embed_beside()
             return None
         self._embed(embedder, missing, None)
+        if self._graphs:
+            self._build_beside(scopes)
         return embedder
+
+    @property
+    def building(self) -> bool:
+        """Tell whether a graph of vectors is being built beside; meanwhile all are searched as without one."""
+        return self._builder is not None and self._builder.is_alive()
+
+    def _build_beside(self, scopes: Sequence[str]) -> None:
+        if self.building or self._stopping.is_set():
+            return
+        with self._mutex:
+            partitions = [self._recall.partition(scope) for scope in scopes]
+            large = [p.vectors for p in partitions if p is not None and p.vectors is not None and p.vectors.wants_graph]
+        if large:
+            self._builder = threading.Thread(
+                target=self._build, args=(large[0].building(),), name="muniment-graph", daemon=True
+            )
+            weakref.finalize(self, _end, self._stopping, self._builder)
+            self._builder.start()
+
+    def _build(self, steps: Iterator[Callable[[], None]]) -> None:
+        while not self._stopping.is_set():
+            with self._mutex:
+                work = next(steps, None)
+            if work is None:
+                return
+            work()
 
     @property
     def loading(self) -> bool:
@@ -175,7 +212,7 @@ class Dense:
     def stop(self) -> None:
         """End what goes on beside, and wait for it; the caller does not hold the mutex."""
         self._stopping.set()
-        for worker in (self._worker, self._opener):
+        for worker in (self._worker, self._opener, self._builder):
             if worker is not None and worker is not threading.current_thread():
                 worker.join()
 

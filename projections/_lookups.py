@@ -39,7 +39,7 @@ class ById(Generic[Owned]):
         return default
 
     def __getitem__(self, identity: bytes) -> Owned:
-        found = self.get(identity)
+        found = self._fresh.get(identity) or self.get(identity)
         if found is None:
             raise KeyError(identity)
         return found

@@ -9,9 +9,9 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muniment.events import BadArgument, ModelMissing
+from muniment.events import BadArgument, ModelMissing, ModelUnfit
 
-from ._embedder import open_session, open_tokenizer
+from ._onnx import Session, open_tokenizer
 
 MAX_TOKENS: Final = 512
 _BATCH: Final = 8
@@ -53,7 +53,7 @@ class _OnnxPairs:
 
     def __init__(self, model: str, tokenizer: bytes, label: int, max_tokens: int, threads: int | None) -> None:
         self._tokenizer = open_tokenizer(tokenizer, max_tokens, stride=0)
-        self._run, self._inputs = open_session(model, threads)
+        self._session = Session(model, threads)
         self._label = label
         labels = self._logits([("a", "b")]).shape[1]
         if not 0 <= label < labels:
@@ -73,15 +73,9 @@ class _OnnxPairs:
 
     def _logits(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         read = [self._tokenizer.encode(one, other) for one, other in pairs]
-        shape = (len(read), max(len(each.ids) for each in read))
-        known = {name: np.zeros(shape, dtype=np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
-        for row, each in enumerate(read):
-            known["input_ids"][row, : len(each.ids)] = each.ids
-            known["attention_mask"][row, : len(each.ids)] = 1
-            known["token_type_ids"][row, : len(each.ids)] = each.type_ids
-        output = self._run({name: known[name] for name in self._inputs})
+        output, _ = self._session.run([each.ids for each in read], [each.type_ids for each in read])
         if output.ndim == 1:
             output = output[:, None]
         if output.ndim != 2:
-            raise ModelMissing(detail=f"model: expected one line of logits a pair, got shape {output.shape}")
+            raise ModelUnfit(detail=f"expected one line of logits a pair, got shape {output.shape}")
         return output

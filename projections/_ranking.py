@@ -11,7 +11,7 @@ import regex
 from numpy.typing import NDArray
 
 from ._dates import named_dates
-from ._evidence import FEATURES, Bits, Question, Reals, Rows, Witnesses, words_of
+from ._evidence import FEATURES, Evidence, Question, Reals, Rows, Witnesses
 from ._segments import ScopeWords
 from ._strength import actions, signs_of, strength_of
 from ._threads import Threads
@@ -85,12 +85,9 @@ class Ranking(NamedTuple):
 
 class _Found(NamedTuple):
     rows: Rows
-    features: Reals
+    evidence: Evidence
     live: Mask
-    held: Bits
-    named: Mask
-    word_scores: NDArray[np.float32]
-    offered_words: NDArray[np.float32]
+    best_words: NDArray[np.float32]
     near_rows: Rows
     labels: Rows
 
@@ -117,21 +114,23 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     stats = WordStats(0, 0, (0,) * len(question.terms))
     for scope in scopes:
         stats = stats.plus(scope.words.statistics(question.terms, scope.upto))
-    found = [_candidates(question, vector, scope, stats, max(DEPTH, 2 * k)) for scope in scopes]
+    depth = max(DEPTH, 2 * k)
+    found = [_candidates(question, vector, scope, stats, depth) for scope in scopes]
     bases = np.concatenate(([0], np.cumsum([scope.rows for scope in scopes])))[: len(scopes)]
-    rows = np.concatenate([part.rows + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
-    features = np.concatenate([part.features for part in found] or [np.zeros((0, len(FEATURES)))])
-    words = np.concatenate([part.word_scores for part in found] or [_NO_SCORES])
-    live = np.concatenate([part.live for part in found] or [np.zeros(0, dtype=np.bool_)])
+    rows = np.concatenate([_NO_ROWS, *(part.rows + base for part, base in zip(found, bases, strict=True))])
+    features = np.concatenate([np.zeros((0, len(FEATURES))), *(part.evidence.features for part in found)])
+    words = np.concatenate([_NO_SCORES, *(part.evidence.word_scores for part in found)])
+    live = np.concatenate([np.zeros(0, dtype=np.bool_), *(part.live for part in found)])
+    labels = np.concatenate([_NO_ROWS, *(part.labels + base for part, base in zip(found, bases, strict=True))])
     own = weighed(features) - np.where(live, 0.0, HISTORY)
-    labels = np.concatenate([part.labels + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
     lifts = lifts_of(own, labels, live)
     scores = own + lifts
     best = np.lexsort((rows, -scores))[:k]
     best = np.concatenate((best[live[best]], best[~live[best]]))
-    word_ranks = _ranks(np.concatenate([part.offered_words for part in found] or [_NO_SCORES]), words[best])
+    best_words = np.sort(np.concatenate([_NO_SCORES, *(part.best_words for part in found)]))[-depth:]
+    word_ranks = _ranks(best_words, words[best])
     dense_ranks = _ranks(features[:, 0], features[best, 0])
-    near_rows = np.concatenate([part.near_rows + base for part, base in zip(found, bases, strict=True)] or [_NO_ROWS])
+    near_rows = np.concatenate([_NO_ROWS, *(part.near_rows + base for part, base in zip(found, bases, strict=True))])
     near = set(near_rows.tolist())
     beside = lifts[best] + sum(features[best, FEATURES.index(name)] * WEIGHTS[name] for name in _OF_NEIGHBOURS)
     hits = [
@@ -140,7 +139,7 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
             score=float(scores[at]),
             word_score=float(words[at]) if words[at] > 0 else None,
             dense_score=float(features[at, 0]) if row in near else None,
-            word_rank=word_rank if words[at] > 0 else None,
+            word_rank=word_rank if word_rank <= len(best_words) else None,
             dense_rank=dense_rank if row in near else None,
             near_score=float(by_neighbours),
         )
@@ -150,8 +149,8 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     ]
     if not hits:
         return Ranking(hits, 0.0)
-    held = np.concatenate([part.held for part in found])
-    named = np.concatenate([part.named for part in found])
+    held = np.concatenate([part.evidence.held for part in found])
+    named = np.concatenate([part.evidence.named for part in found])
     by_words = own - sum(features[:, FEATURES.index(name)] * WEIGHTS[name] for name in _MEANINGS)
     return Ranking(hits, strength_of(signs_of(question, stats, by_words, held, named, WEIGHTS["speaker"])))
 
@@ -189,31 +188,20 @@ def lifts_of(scores: Reals, labels: Rows, live: Mask) -> Reals:
 def _candidates(
     question: Question, vector: NDArray[np.float32] | None, scope: Rankable, stats: WordStats, depth: int
 ) -> _Found:
-    words = words_of(scope.words, question.terms, stats, scope.upto)
+    words = scope.words.scores(question.terms, stats, scope.upto)
     offered, live = _fitted(scope.offered, scope.upto), _fitted(scope.live, scope.upto)
-    holders = words.holders[offered[words.holders]]
-    offered_words = words.scores[holders]
-    chosen, near = [_best(holders, offered_words, depth)], _NO_ROWS
-    cosines = None
+    chosen, best_words = words.best(offered, depth)
+    near, cosines = _NO_ROWS, None
     if vector is not None and scope.vectors is not None:
         near, _ = scope.vectors.search(vector, allowed=offered, upto=scope.upto, k=depth)
         cosines = partial(scope.vectors.scores, vector)
-        chosen.append(near)
-    witnesses = Witnesses(question, stats, scope.words, scope.threads, words, live, cosines, scope.instants)
-    rows = witnesses.around(np.concatenate(chosen))
-    # Without vectors a neighbour that holds none of the words is no match, only the turn beside one.
-    rows = rows[offered[rows] & ((words.scores[rows] > 0) | (cosines is not None))]
-    of, named = witnesses.of(rows), witnesses.named(rows)
-    labels = scope.threads.labels(rows)
-    return _Found(rows, of, live[rows], words.held[rows], named, words.scores[rows], offered_words, near, labels)
-
-
-def _best(rows: Rows, scores: NDArray[np.float32], depth: int) -> Rows:
-    if len(rows) <= depth:
-        return rows
-    bound = np.partition(scores, len(scores) - depth)[len(scores) - depth]
-    above = rows[scores > bound]
-    return np.concatenate((above, rows[scores == bound][: depth - len(above)]))
+    witnesses = Witnesses(question, stats, scope.words, scope.threads, words, live, cosines, scope.instants, scope.upto)
+    rows = witnesses.around(np.concatenate((chosen, near)))
+    rows = rows[offered[rows]]
+    if cosines is None:
+        # Without vectors a neighbour that holds none of the words is no match, only the turn beside one.
+        rows = rows[words.seen([rows]).scores(rows) > 0]
+    return _Found(rows, witnesses.of(rows), live[rows], best_words, near, scope.threads.labels(rows))
 
 
 def _fitted(mask: Mask, upto: int) -> Mask:
@@ -224,10 +212,8 @@ def _fitted(mask: Mask, upto: int) -> Mask:
 
 def _ranks(scores: NDArray[np.floating], of: NDArray[np.floating]) -> list[int]:
     """Return the rank of each value of `of` among the scores, from 1; equal scores share one."""
-    if not len(of):
-        return []
-    above = np.sort(scores[scores >= of.min()])
-    ranks: list[int] = (len(above) - np.searchsorted(above, of, side="right") + 1).tolist()
+    ascending = np.sort(scores)
+    ranks: list[int] = (len(scores) - np.searchsorted(ascending, of, side="right") + 1).tolist()
     return ranks
 
 

@@ -95,7 +95,7 @@ class Recall:
         """
         if batch.head.seq <= self.seq:
             return
-        if batch.events and batch.events[0].seq != self.seq + 1:
+        if batch.events and batch.events[0].header.seq != self.seq + 1:
             raise SequenceGap(expected=self.seq + 1, actual=batch.events[0].seq)
         for event in batch.events:
             if isinstance(event.envelope, Forgotten):

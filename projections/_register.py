@@ -13,6 +13,7 @@ from typing import Final, cast
 import msgspec
 
 from muniment.events import (
+    REPEATED,
     Batch,
     Body,
     Confirmed,
@@ -61,7 +62,9 @@ from ._state import (
 )
 
 VERSION: Final = 4
-"""Raised whenever the same log would give another register."""
+"""Raised whenever the same log would give another register, unless `ACTS_VERSION` is enough."""
+ACTS_VERSION: Final = 1
+"""Raised when only commands, decisions, confirmations, prohibitions, enrolments, requests or refusals would differ."""
 ROLLED_BACK: Final = "forgotten before an older log was put back"
 
 
@@ -81,7 +84,7 @@ class Register(Kept):
         """
         if batch.head.seq <= self.seq:
             return
-        if batch.events and batch.events[0].seq != self.seq + 1:
+        if batch.events and batch.events[0].header.seq != self.seq + 1:
             raise SequenceGap(expected=self.seq + 1, actual=batch.events[0].seq)
         for event in batch.events:
             # Without an envelope its whole scope was forgotten: there is nothing left to know.
@@ -94,10 +97,9 @@ class Register(Kept):
         if scope not in self.scopes:
             self.scopes[scope] = header.scope_slot
         if envelope.command_id is not None:
-            command = Command(
-                envelope.payload_key, header.id, header.seq, header.recorded_at, event.hash, type(envelope).__name__
-            )
-            self.commands.add(scope, actor, envelope.command_id, command)
+            command = self._command(event, envelope)
+            if command is not None:
+                self.commands.add(scope, actor, envelope.command_id, command)
         target: bytes | None = None
         if isinstance(envelope, MemoryEnvelope):
             self._remembered(event, envelope)
@@ -110,6 +112,18 @@ class Register(Kept):
             header.seq, header.recorded_at, header.type, header.id, scope, actor, envelope.origin, event.hash, target
         )
         self.timeline.table.fresh.append(row)
+
+    def _command(self, event: Event, envelope: Envelope) -> Command | None:
+        header = event.header
+        if isinstance(envelope, RefusedWrite) and envelope.code == REPEATED:
+            # A retry gets the receipt of what was there, as the first call did.
+            memory = self.memories.get(envelope.because_of or b"")
+            if memory is None:
+                return None
+            said = memory.id, memory.seq, memory.recorded_at, memory.hash, type(memory.envelope).__name__
+            return Command(envelope.payload_key, *said)
+        said = header.id, header.seq, header.recorded_at, event.hash, type(envelope).__name__
+        return Command(envelope.payload_key, *said)
 
     def _remembered(self, event: Event, envelope: MemoryEnvelope) -> None:
         header = event.header
@@ -326,6 +340,8 @@ class Register(Kept):
         )
 
     def _refused(self, _event: Event, envelope: RefusedWrite) -> None:
+        if envelope.code == REPEATED:
+            return
         key = (envelope.scope, envelope.code)
         self.refusals[key] = self.refusals.get(key, 0) + 1
 
@@ -367,6 +383,8 @@ class Register(Kept):
 
 
 def _target_of(envelope: Envelope) -> bytes | None:
+    if isinstance(envelope, RefusedWrite) and envelope.code == REPEATED:
+        return envelope.because_of
     return cast("bytes | None", getattr(envelope, "target", None))
 
 

@@ -26,7 +26,10 @@ from ._graph_rows import Row
 
 MAX_SQL: Final = 100_000
 MAX_RESULT_BYTES: Final = 256 << 20
+MAX_TABLES: Final = 100
+"""DuckDB does not stop while it plans, and its plans take longer than the square of what they join."""
 _FETCH: Final = 2_048
+_AGAIN: Final = 0.05
 _TABLE_FUNCTIONS: Final = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
 _UNLIMITED: Final = frozenset(
     {"array_resize", "bitstring", "generate_series", "list_resize", "lpad", "range", "repeat", "rpad"}
@@ -98,12 +101,12 @@ def run_select(
     """
     cursor = database.cursor()
     try:
-        with typed_errors(), time_limit(cursor, seconds):
+        with typed_errors(), time_limit(cursor, seconds) as over:
             statement = _check_select(cursor, sql)
             cursor.execute("BEGIN TRANSACTION READ ONLY")
             cursor.execute(statement)
             columns = [column[0] for column in cursor.description or ()]
-            return columns, _fetch(cursor, max_rows)
+            return columns, _fetch(cursor, max_rows, over)
     finally:
         with suppress(duckdb.Error):
             cursor.close()
@@ -122,7 +125,34 @@ def _check_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Stateme
         raise _refusal("expected one SELECT")
     for node in _nodes(tree):
         _check_node(node)
+    if _tables(tree) > MAX_TABLES:
+        raise QueryTooLarge(limit=f"{MAX_TABLES} tables")
     return statements[0]
+
+
+def _tables(tree: dict[str, object]) -> int:
+    """Return how many tables a plan will hold: each place that names an inlined CTE holds a copy of all of it."""
+    inlined: dict[str, list[str]] = {}
+    for node in _nodes(tree):
+        said = node.get("value")
+        if isinstance(said, dict) and said.get("materialized") == "CTE_MATERIALIZE_NEVER":
+            # Two of one name in different places count as the larger would in both.
+            inlined.setdefault(str(node.get("key")).casefold(), []).extend(_named(cast("dict[str, object]", said)))
+    copies: dict[str, int] = {}
+
+    def weight(name: str, above: frozenset[str] = frozenset()) -> int:
+        if name not in inlined or name in above:
+            return 1
+        if name not in copies:
+            copies[name] = min(MAX_TABLES + 1, sum(weight(part, above | {name}) for part in inlined[name]) or 1)
+        return copies[name]
+
+    return sum(map(weight, _named(tree)))
+
+
+def _named(tree: dict[str, object]) -> list[str]:
+    kinds = ("BASE_TABLE", "TABLE_FUNCTION")
+    return [str(node.get("table_name")).casefold() for node in _nodes(tree) if node.get("type") in kinds]
 
 
 def _check_node(node: dict[str, object]) -> None:
@@ -155,12 +185,14 @@ def _nodes(tree: object) -> Iterator[dict[str, object]]:
             todo.extend(here)
 
 
-def _fetch(cursor: duckdb.DuckDBPyConnection, max_rows: int) -> list[Row]:
+def _fetch(cursor: duckdb.DuckDBPyConnection, max_rows: int, over: threading.Event) -> list[Row]:
     rows: list[Row] = []
     size = 0
     while part := cast("list[Row]", cursor.fetchmany(min(_FETCH, max_rows + 1 - len(rows)))):
         rows += part
         size += sum(_size(value) for row in part for value in row)
+        if over.is_set():
+            raise duckdb.InterruptException("what is left of the rows takes too long")
         if len(rows) > max_rows:
             raise QueryTooLarge(limit=f"{max_rows} rows")
         if size > MAX_RESULT_BYTES:
@@ -179,25 +211,30 @@ def _size(value: object) -> int:
 
 
 @contextmanager
-def time_limit(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Generator[None]:
-    """Interrupt what the cursor does after some seconds."""
-    over = threading.Event()
+def time_limit(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Generator[threading.Event]:
+    """Interrupt what the cursor does after some seconds; gives what is set from then on."""
+    over, done = threading.Event(), threading.Event()
 
     def stop() -> None:
+        if done.wait(seconds):
+            return
         over.set()
-        cursor.interrupt()
+        # Again and again: a statement that starts takes back an interrupt that came between two.
+        while True:
+            cursor.interrupt()
+            if done.wait(_AGAIN):
+                return
 
-    timer = threading.Timer(seconds, stop)
-    timer.daemon = True
+    timer = threading.Thread(target=stop, name="muniment-sql-limit", daemon=True)
     timer.start()
     try:
-        yield
+        yield over
     except duckdb.Error as error:
         if over.is_set():
             raise QueryTooLarge(limit=f"{seconds:g} seconds") from error
         raise
     finally:
-        timer.cancel()
+        done.set()
         # The cursor is closed next: the timer must not interrupt it then.
         timer.join()
 

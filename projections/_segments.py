@@ -21,6 +21,7 @@ from muniment.events import Location, MemoryBody, ProjectionStale
 from ._joined import JoinedWords
 from ._lookups import ScopeRows
 from ._marks import marks_of, thread_of
+from ._scoring import Scores, score
 from ._threads import Threads
 from ._words import PackedWords, WordIndex, WordStats
 
@@ -117,6 +118,10 @@ class ScopeWords:
         self._bounded = 0
         self._threads = Threads()
         self._closed: JoinedWords | None = None
+        self._waiting: set[int] = set()
+        """Closed chunks of which rows were erased since they were joined."""
+        self._settled = 0
+        """Rows below which all words are in memory, and packed unless they are of the newest chunk."""
         self.erased: set[int] = set()
 
     def chunks(self) -> Mapping[int, tuple[int, int]]:
@@ -127,32 +132,54 @@ class ScopeWords:
 
     def absorb(self, chunks: Iterable[int] | None = None) -> None:
         """Take in the words of some chunks, or of all."""
-        bounds = self.chunks()
-        newest = self._chunks[-1] if self._chunks else 0
-        for chunk in bounds if chunks is None else chunks:
-            if chunk in bounds:
-                first, end = bounds[chunk]
-                segment = self._segments.get(chunk)
-                if segment is None:
-                    segment = self._segments[chunk] = self._load(chunk, first, end) or Segment(first)
-                    self._closed = None
-                if segment.end < end:
-                    if chunk != newest or segment.is_packed:
-                        self._closed = None
-                    self._extend(segment, end)
-                if chunk != newest and not segment.is_packed:
-                    segment.packed()
-                    self._closed = None
+        self._bound()
+        if chunks is not None:
+            self._absorb(chunks)
+        elif self._settled < self._bounded:
+            self._absorb(self._chunks[max(bisect_right(self._firsts, max(self._settled - 1, 0)) - 1, 0) :])
+            self._settled = self._bounded
+
+    def _absorb(self, chunks: Iterable[int]) -> None:
+        for chunk in chunks:
+            number = bisect_left(self._chunks, chunk)
+            if number == len(self._chunks) or self._chunks[number] != chunk:
+                continue
+            is_newest = number == len(self._chunks) - 1
+            first, end = self._firsts[number], self._bounded if is_newest else self._firsts[number + 1]
+            segment = self._segments.get(chunk)
+            if segment is None:
+                segment = self._segments[chunk] = self._load(chunk, first, end) or Segment(first)
+                self._reopen(number)
+            if segment.end < end:
+                if segment.is_packed:
+                    self._reopen(number)
+                self._extend(segment, end)
+            if not is_newest:
+                segment.packed()
+
+    def _reopen(self, number: int) -> None:
+        """Learn that a closed chunk changes by more than erasures."""
+        if self._closed is not None and number < len(self._closed.parts):
+            if number == len(self._closed.parts) - 1:
+                self._closed.pop()
+                self._waiting.discard(number)
+            else:
+                self._closed = None
+                self._waiting.clear()
 
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here; what is not loaded yet is corrected when it is."""
         self.erased.add(row)
         self._bound()
-        chunk = self._chunks[bisect_right(self._firsts, row) - 1]
-        segment = self._segments.get(chunk)
+        number = bisect_right(self._firsts, row) - 1
+        segment = self._segments.get(self._chunks[number])
         if segment is not None and row < segment.end:
             segment.erase(row)
-            self._closed = None  # it may keep what the row held
+            self._settled = 0
+            if self._closed is not None and number < len(self._closed.parts):
+                # Its words are not put together again for each row of many: that waits for somebody who asks.
+                self._closed.erase(number, row - segment.first)
+                self._waiting.add(number)
         if row < self._threads.rows:
             self._threads.erase(row)
 
@@ -181,6 +208,8 @@ class ScopeWords:
         """Let go of a chunk's words: whoever asks for them next makes them from what was saved, or from the log."""
         self._segments.pop(chunk, None)
         self._closed = None
+        self._waiting.clear()
+        self._settled = 0
 
     def states(self) -> Mapping[int, tuple[int, int, int]]:
         """Return what each chunk's words follow from: its first row, the row after its last, how many were erased."""
@@ -207,17 +236,21 @@ class ScopeWords:
             total = total.plus(words.statistics(terms, upto - first))
         return total
 
-    def scores(
-        self, terms: Sequence[str], stats: WordStats, upto: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the rows below `upto` that hold any of the terms, ascending, and their scores."""
-        rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-        scores: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
+    def scores(self, terms: Sequence[str], stats: WordStats, upto: int) -> Scores:
+        """Return the scores of the rows below `upto`; `stats` is of all scopes that are asked together."""
+        return score(self._below(upto), terms, stats, upto)
+
+    def among(self, rows: NDArray[np.int64], term: str, upto: int) -> NDArray[np.bool_]:
+        """Tell for each of some ascending rows whether it is below `upto` and holds a term or a mark."""
+        found = np.zeros(len(rows), dtype=np.bool_)
         for words, first in self._below(upto):
-            found, scored = words.scores(terms, stats, upto - first)
-            rows.append(found + first)
-            scores.append(scored)
-        return np.concatenate(rows), np.concatenate(scores)
+            holders = words.holders(term, upto - first)
+            if len(holders):
+                start, end = np.searchsorted(rows, (first, first + words.rows))
+                here = (rows[start:end] - first).astype(np.int32)
+                at = np.minimum(np.searchsorted(holders, here), len(holders) - 1)
+                found[start:end] = holders[at] == here
+        return found
 
     def holders(self, term: str, upto: int) -> NDArray[np.int64]:
         """Return the rows below `upto` that hold a term or a mark, ascending."""
@@ -241,10 +274,11 @@ class ScopeWords:
             for chunk in self._chunks[bisect_right(self._firsts, self._threads.rows) - 1 :]:
                 segment = self._segments[chunk]
                 start = self._threads.rows - segment.first
+                # By row, not by facet: mostly one row came since.
                 named = [
-                    (segment.first + row, facets.thread)
-                    for row, facets in sorted(segment.facets.items())
-                    if row >= start and facets.thread is not None
+                    (segment.first + row, thread)
+                    for row in range(start, segment.words.rows)
+                    if (thread := segment.facets.get(row, NO_FACETS).thread) is not None
                 ]
                 self._threads.extend(segment.words.rows - start, named)
         return self._threads
@@ -266,8 +300,16 @@ class ScopeWords:
         newest = self._segments[self._chunks[-1]]
         # One that was just loaded is as it was saved until something is added to it.
         closed = len(self._chunks) - (0 if newest.is_packed else 1)
-        if self._closed is None or len(self._closed.parts) != closed:
-            self._closed = JoinedWords([self._segments[chunk].packed() for chunk in self._chunks[:closed]])
+        if self._closed is None:
+            self._closed = JoinedWords([])
+        while len(self._closed.parts) > closed:
+            self._closed.pop()
+            self._waiting.discard(len(self._closed.parts))
+        for chunk in self._chunks[len(self._closed.parts) : closed]:
+            self._closed.append(self._segments[chunk].packed())
+        while self._waiting:
+            number = self._waiting.pop()
+            self._closed.put_back(number, self._segments[self._chunks[number]].packed())
         if closed and upto > 0:
             yield self._closed, 0
         if isinstance(newest.words, WordIndex) and newest.first < upto:

@@ -55,6 +55,7 @@ from ._words import LAYOUT as WORDS_LAYOUT
 
 PROJECTION_VERSIONS: Final = (_register.VERSION, _tombstones.VERSION, _recall.VERSION, _tree.VERSION)
 """Raised, each, whenever the same log would give another projection."""
+ACTS_VERSION: Final = _register.ACTS_VERSION
 _STATE: Final = "state/"
 _WORDS: Final = CONTENT_CHUNK + "words/"
 _BUILT_STATE: Final = "build/"
@@ -69,10 +70,17 @@ def fingerprints() -> dict[str, str]:
     """Return what each projection is made with: code versions and settings. Another one means another projection."""
     register, tombstones, recall, tree = PROJECTION_VERSIONS
     return {
-        "beliefs": _fingerprint(register, tree, NORMAL_FORM),
+        "beliefs": _fingerprint(register, ACTS_VERSION, tree, NORMAL_FORM),
         "recall": _fingerprint(recall, ANALYZER_ID, WORDS_LAYOUT),
         "tombstones": _fingerprint(tombstones, NORMAL_FORM),
     }
+
+
+def _records_print() -> str:
+    # All that reading memories and beliefs depends on. What was acted, what is refused and the tree are other matters;
+    # so is the normal form, in which an envelope stays as it was written.
+    register, _, recall, _ = PROJECTION_VERSIONS
+    return _fingerprint(register, recall)
 
 
 def _fingerprint(*parts: object) -> str:
@@ -116,7 +124,7 @@ class Snapshots:
         self._state, self._words = (_BUILT_STATE, _BUILT_WORDS) if building else (_STATE, _WORDS)
         made_with = fingerprints()
         # One file holds the state of all, but the words that recall derived need not be made again with the register.
-        self._state_print = _fingerprint(*PROJECTION_VERSIONS, NORMAL_FORM)
+        self._state_print = _fingerprint(*PROJECTION_VERSIONS, ACTS_VERSION, NORMAL_FORM)
         self._words_print = made_with["recall"]
         self._held: WeakSet[SealedSections] = WeakSet()
         self._loaded: dict[int, dict[str, Fragment]] = {}
@@ -145,6 +153,28 @@ class Snapshots:
                 continue
             return head.seq
         return 0
+
+    def load_records(self, log: Log, state: Projections) -> bool:
+        """
+        Fill the state from a snapshot that `load` refuses and whose memories, links and words are as they would be now.
+
+        Such a state is asked for those alone, is applied to by `apply_records`, and is never saved.
+        """
+        state.recall.take_from(self)
+        wanted = _records_print().encode()
+        for name in reversed(self._keys.content_chunks(self._state)):
+            for path in self._directory.glob(f"state-*-{name.rpartition('/')[2]}{_SUFFIX}"):
+                try:
+                    sections = self._opened(path, self._keys.chunk_key(name) or b"")
+                    if sections.between("records", 0, FAR_FUTURE) != wanted:
+                        continue
+                    head = _decode_head(sections.between("head", 0, FAR_FUTURE))
+                    if log.resume(head):
+                        state.load_records(self._repairing(sections, head.seq, state), self.chunks())
+                        return True
+                except (ProjectionStale, msgspec.MsgspecError):
+                    log.rewind()
+        return False
 
     def save(self, head: Head, state: Projections, now: int, *, words: bool = True, closing: bool = False) -> int:
         """
@@ -280,6 +310,7 @@ class Snapshots:
     def _sections(self, head: Head, state: Projections, now: int) -> Iterator[tuple[str, Iterable[Buffer]]]:
         yield from state.sections(now)
         yield "tree", [state.tree.save()]
+        yield "records", [_records_print().encode()]
         yield "head", [msgspec.msgpack.encode(head)]
 
     def _write_chunk(self, chunk: int, data: bytes) -> Made:

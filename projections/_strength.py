@@ -15,7 +15,8 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from ._evidence import MAX_COVERED, Bits, Question, Reals
+from ._evidence import Bits, Question, Reals
+from ._scoring import MAX_COVERED
 from ._tokens import analyze_query
 from ._words import WordStats, weight
 

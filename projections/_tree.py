@@ -36,7 +36,7 @@ class Tree:
         """
         if batch.head.seq <= self.seq:
             return
-        if batch.events and batch.events[0].seq != self.seq + 1:
+        if batch.events and batch.events[0].header.seq != self.seq + 1:
             raise SequenceGap(expected=self.seq + 1, actual=batch.events[0].seq)
         before = self.seq
         self._waiting.extend([event.hash for event in batch.events])

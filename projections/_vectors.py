@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,29 +12,32 @@ from numpy.typing import NDArray
 from muniment.events._errors import BadArgument
 
 if TYPE_CHECKING:
-    import hnswlib
+    from ._neighbours import NeighbourGraph
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Bits = NDArray[np.uint64]
 
-GRAPH_FROM = 50_000  # vectors; below that an exact search takes a few milliseconds
-# Malkov and Yashunin (2016): M 16 and ef 200 are hnswlib's defaults for building.
-GRAPH_LINKS = 16
-GRAPH_EFFORT = 200
-OVERFETCH = 4  # times k are fetched from the graph and scored again exactly
-SEARCH_EFFORT = 128  # the least number of candidates that a walk of the graph keeps
+GRAPH_FROM = 50_000  # vectors; below that a graph of them answers no sooner than their signs
+GRAPH_SHARE = 0.9  # of the graph's rows have to be wanted: a walk among others finds too few
+GRAPH_LATE = 0.1  # of the vectors may be in no graph before it is worth adding them
+_BUILT_AT_ONCE = 1_024  # vectors, about a fifth of a second's work
+_ADDED_AT_ONCE = 32  # vectors of a graph that is in use: nobody can ask it meanwhile
 
 # Vectors are kept as whole numbers on this grid. A sum of their products stays below 2**24, where float32 is exact, so
 # a row's cosine is the same whatever else is stored and in whatever order a matrix product adds. It moves a cosine by
-# about 1e-4.
+# about 1e-4. Whole numbers of that size fit two bytes, which is what a large index keeps of each.
 SCALE = np.float32(4080)
 _COSINE = np.float32(1 / (4080 * 4080))
 
 # Above this many rows, the signs of the components choose which rows are scored: 32 times less to read.
 SIGNS_FROM = 4_000
 SIGNED_CANDIDATES = 256  # at least, and 4 times what is asked for, and one row in 200
+HALVED_FROM = 32_000  # rows above which half of the signs choose one in 25, and all signs among those
+_AT_ONCE = 32_768  # rows whose signs are compared at once: what is made of them stays in the processor's cache
+_SCORED_AT_ONCE = 512  # rows that are made floating point at once, for the same reason
+_FAR = np.uint16(np.iinfo(np.uint16).max)  # more signs than any vector has
 
 
 class VectorIndex:
@@ -46,12 +50,12 @@ class VectorIndex:
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
-        self._matrix: Floats = np.zeros((0, dim), dtype=np.float32)
+        self._matrix: Floats | NDArray[np.int16] = np.zeros((0, dim), dtype=np.float32)
         self._signs: Bits = np.zeros((-(-dim // 64), 0), dtype=np.uint64)  # a word of every row, then the next
         self._present: Flags = np.zeros(0, dtype=np.bool_)
         self._erased: Flags = np.zeros(0, dtype=np.bool_)
-        self._in_graph: Flags = np.zeros(0, dtype=np.bool_)
-        self._graph: hnswlib.Index | None = None
+        self._graph: NeighbourGraph | None = None
+        self._unbuilt: set[int] | None = None  # rows that changed while a graph is being built
         self._end = 0  # one past the highest row that was ever named
 
     def put(self, rows: Sequence[int] | Rows, vectors: Floats) -> None:
@@ -69,23 +73,18 @@ class VectorIndex:
         self._matrix[at] = _on_grid(vectors)
         self._signs[:, at] = _signs(vectors)
         self._present[at] = True
-        replaced = at[self._in_graph[at]]
-        if self._graph is not None and len(replaced):
-            self._graph.add_items(self._matrix[replaced], replaced, num_threads=1)
+        self._changed(at.tolist())
 
     def erase(self, row: int) -> None:
         """Overwrite the row's vector, here and in the graph; the row gets none again."""
         if row < 0:
             raise BadArgument(argument="row", detail=f"expected no negative row, got {row}")
         self._reserve(row + 1)
-        if self._graph is not None and self._in_graph[row]:
-            # Marking alone would keep the vector, and unmarking would give it back.
-            self._graph.add_items(_stand_in(row, self.dim), np.array([row]), num_threads=1)
-            self._graph.mark_deleted(row)
         self._matrix[row] = 0
         self._signs[:, row] = 0
-        self._present[row] = self._in_graph[row] = False
+        self._present[row] = False
         self._erased[row] = True
+        self._changed([row])
 
     def missing(self, upto: int) -> Rows:
         """Return the rows below `upto` that have no vector yet; erased ones are not waited for."""
@@ -107,56 +106,66 @@ class VectorIndex:
         """
         Return the k rows below `upto` nearest to the query, best first, and their cosines; of equals the lower first.
 
-        With `allowed`, only rows that it marks are looked at; rows beyond its end are not allowed. The search is exact
-        with `allowed`, for an `upto` in the past, and as long as there is no graph.
+        With `allowed`, only rows that it marks are looked at; rows beyond its end are not allowed. A graph is asked
+        only where all rows that there are may be looked at, or nearly all: for the past, `upto` is not the end.
         """
         query = self._checked(query)
         end = min(upto, self._end)
-        if allowed is None and self._graph is not None and end == self._end:
-            candidates = self._from_graph(query, k)
-        else:
-            wanted = self._present[:end]
-            if allowed is not None:
-                end = min(end, len(allowed))
-                wanted = wanted[:end] & allowed[:end]
-            candidates = self._nearest(query, wanted, k)
-        cosines = self._exact(query, candidates)
+        wanted = self._present[:end]
+        if allowed is not None:
+            end = min(end, len(allowed))
+            wanted = wanted[:end] & allowed[:end]
+        rows = self._walked(query, wanted, k) if self._graph is not None and end == self._end else None
+        candidates, cosines = self._nearest(query, wanted, k) if rows is None else (rows, self._exact(query, rows))
         best = np.lexsort((candidates, -cosines))[: max(k, 0)]
         return candidates[best], cosines[best]
 
-    def build_graph(self) -> bool:
-        """
-        Put what is not yet in it into the graph, making one when there are `GRAPH_FROM` vectors; say if there is one.
+    @property
+    def wants_graph(self) -> bool:
+        """Tell whether there are vectors enough for a graph, and a good part of them in none."""
+        count = int(np.count_nonzero(self._present[: self._end]))
+        held = 0 if self._graph is None else self._graph.size
+        return count >= GRAPH_FROM and count - held > count * GRAPH_LATE and self._unbuilt is None
 
-        Takes minutes for a hundred thousand vectors. One thread, so that equal calls make equal graphs.
+    def building(self) -> Iterator[Callable[[], None]]:
         """
-        count = int(self._present[: self._end].sum())
+        Build a graph of all vectors, or add to the one there is, step by step.
+
+        The owner holds the lock while it takes a step, and not while it does the work that the step yields.
+        """
         if self._graph is None:
-            if count < GRAPH_FROM:
-                return False
-            import hnswlib  # noqa: PLC0415  # few stores grow to need it
+            yield from self._built_apart()
+            return
+        rows = np.flatnonzero(self._present[: self._end] & ~self._graph.holds(self._end))
+        for start in range(0, len(rows), _ADDED_AT_ONCE):
+            part = rows[start : start + _ADDED_AT_ONCE]
+            part = part[self._present[part]]
+            self._graph.add(part, self._floats(part))
+            yield _nothing
 
-            self._graph = hnswlib.Index(space="ip", dim=self.dim)
-            self._graph.init_index(
-                max_elements=count,
-                M=GRAPH_LINKS,
-                ef_construction=GRAPH_EFFORT,
-                random_seed=1,
-            )
-        rows = np.flatnonzero(self._present[: self._end] & ~self._in_graph[: self._end])
-        if len(rows):
-            needed = self._graph.get_current_count() + len(rows)
-            if needed > self._graph.get_max_elements():
-                self._graph.resize_index(needed)
-            self._graph.add_items(self._matrix[rows], rows, num_threads=1)
-            self._in_graph[rows] = True
-        return True
+    def _built_apart(self) -> Iterator[Callable[[], None]]:
+        from ._neighbours import NeighbourGraph  # noqa: PLC0415  # few stores grow to need it
+
+        graph = NeighbourGraph(self.dim)
+        self._unbuilt = set()
+        try:
+            rows = np.flatnonzero(self._present[: self._end])
+            for start in range(0, len(rows), _BUILT_AT_ONCE):
+                part = rows[start : start + _BUILT_AT_ONCE]
+                part = part[self._present[part]]
+                yield partial(graph.add, part, self._floats(part))
+                # What was erased while it was added stays in memory no longer than that.
+                self._follow(graph, sorted(self._unbuilt))
+                self._unbuilt.clear()
+            self._graph = graph
+        finally:
+            self._unbuilt = None
 
     def take(self, rows: Rows) -> Floats:
         """Return a copy of the vectors of these rows; zeros where there is none."""
         found = np.zeros((len(rows), self.dim), dtype=np.float32)
         known = rows < self._end
-        found[known] = self._matrix[rows[known]]
+        found[known] = self._floats(rows[known])
         return found / SCALE
 
     def _checked(self, query: Floats) -> Floats:
@@ -164,55 +173,85 @@ class VectorIndex:
             raise BadArgument(argument="query", detail=f"expected shape {(self.dim,)}, got {query.shape}")
         return _on_grid(np.asarray(query, dtype=np.float32))
 
-    def _nearest(self, query: Floats, wanted: Flags, k: int) -> Rows:
-        """Return at least the k nearest of the wanted rows, in no order; nearly so when there are very many."""
+    def _nearest(self, query: Floats, wanted: Flags, k: int) -> tuple[Rows, Floats]:
+        """Return at least the k nearest of the wanted rows and their cosines; nearly so when there are very many."""
         count = int(np.count_nonzero(wanted))
-        if count <= max(k, 0):
-            return np.flatnonzero(wanted)
         if k <= 0:
-            return np.zeros(0, dtype=np.int64)
-        if count > SIGNS_FROM:
+            rows = np.zeros(0, dtype=np.int64)
+        elif count > max(SIGNS_FROM, k):
             rows = self._by_signs(query, wanted, max(SIGNED_CANDIDATES, 4 * k, count // 200))
-            cosines = self._exact(query, rows)
-        elif count < len(wanted) // 4:
+        elif count < len(wanted) // 4 or self._matrix.dtype != np.float32:
             rows = np.flatnonzero(wanted)
-            cosines = self._exact(query, rows)
         else:
-            rows = None
             cosines = self._matrix[: len(wanted)] @ query
             if count < len(wanted):
                 cosines[~wanted] = -np.inf
-        near = np.flatnonzero(cosines >= np.partition(cosines, len(cosines) - k)[len(cosines) - k])
-        return near if rows is None else rows[near]
+            rows = np.flatnonzero(wanted) if count <= k else _greatest(cosines, k)
+            return rows, np.asarray(cosines[rows] * _COSINE, dtype=np.float32)
+        cosines = self._exact(query, rows)
+        if len(rows) <= k:
+            return rows, cosines
+        near = _greatest(cosines, k)
+        return rows[near], cosines[near]
 
     def _by_signs(self, query: Floats, wanted: Flags, count: int) -> Rows:
         # A row is chosen by its own signs alone, so that the same rows give the same candidates at any point in time.
-        differing = np.zeros(len(wanted), dtype=np.uint16)
-        for words, asked in zip(self._signs[:, : len(wanted)], _signs(query[None, :])[:, 0], strict=True):
-            differing += np.bitwise_count(words ^ asked)
-        most = 64 * len(self._signs) + 1
-        differing[~wanted] = most
-        # Counting is several times faster than a partition.
-        bound = int(np.searchsorted(np.cumsum(np.bincount(differing, minlength=most)), count))
-        return np.flatnonzero(differing <= min(bound, most - 1))
+        asked = _signs(query[None, :])[:, 0]
+        if len(wanted) <= HALVED_FROM:
+            differing = _differing(self._signs[:, : len(wanted)], asked)
+            differing[~wanted] = _FAR
+            return np.flatnonzero(differing <= _bound(differing, count))
+        # Half of the signs tell which rows are far off; the others are looked at for the rest alone.
+        half = -(-len(asked) // 2)
+        by_half = _differing(self._signs[:half, : len(wanted)], asked[:half])
+        by_half[~wanted] = _FAR
+        enough = max(4 * count, int(np.count_nonzero(wanted)) // 25)
+        every = max(1, len(wanted) >> 12)
+        near = np.flatnonzero(by_half <= _bound(by_half[::every], -(-enough // every)))
+        if len(near) < count:  # what every so manieth row told was not so of the others
+            near = np.flatnonzero(by_half <= _bound(by_half, enough))
+        differing = by_half[near]
+        for words, signs in zip(self._signs[half:], asked[half:], strict=True):
+            differing += np.bitwise_count(words.take(near) ^ signs)
+        return near[differing <= _bound(differing, count)]
 
-    def _from_graph(self, query: Floats, k: int) -> Rows:
-        graph = self._graph
-        late = self._nearest(query, self._present[: self._end] & ~self._in_graph[: self._end], k)
-        in_graph = int(self._in_graph[: self._end].sum())
-        if graph is None or k <= 0 or not in_graph:
-            return late
-        fetched = min(k * OVERFETCH, in_graph)
-        graph.set_ef(max(SEARCH_EFFORT, fetched * 2))
-        try:
-            labels, _ = graph.knn_query(query, k=fetched, num_threads=1)
-        except RuntimeError:
-            # Deleted ones stood in the way and fewer were reached than asked for: an exact search has no such limit.
-            return self._nearest(query, self._present[: self._end], k)
-        return np.concatenate((labels[0].astype(np.int64), late))
+    def _walked(self, query: Floats, wanted: Flags, k: int) -> Rows | None:
+        """Return candidates from the graph and from what is in none; None where a walk would find too few."""
+        graph, count = self._graph, int(np.count_nonzero(wanted))
+        if graph is None or k <= 0 or count < GRAPH_SHARE * graph.size:
+            return None
+        near = graph.nearest(query, k)
+        if near is None:
+            return None
+        near = near[wanted[near]]
+        late, _ = self._nearest(query, wanted & ~graph.holds(len(wanted)), k)
+        return np.concatenate((near, late)) if len(near) + len(late) >= min(k, count) else None
+
+    def _changed(self, rows: list[int]) -> None:
+        if self._unbuilt is not None:
+            self._unbuilt.update(rows)
+        if self._graph is not None:
+            self._follow(self._graph, rows)
+
+    def _follow(self, graph: NeighbourGraph, rows: list[int]) -> None:
+        held = graph.holds(self._end)
+        for row in rows:
+            if held[row] and self._present[row]:
+                graph.add(np.array([row]), self._floats(np.array([row])))
+            elif held[row]:
+                graph.erase(row, _stand_in(row, self.dim))
 
     def _exact(self, query: Floats, rows: Rows) -> Floats:
-        return np.asarray((self._matrix[rows] @ query) * _COSINE, dtype=np.float32)
+        found = np.empty(len(rows), dtype=np.float32)
+        for start in range(0, len(rows), _SCORED_AT_ONCE):
+            part = slice(start, start + _SCORED_AT_ONCE)
+            np.matmul(self._floats(rows[part]), query, out=found[part])
+        found *= _COSINE
+        return found
+
+    def _floats(self, rows: Rows) -> Floats:
+        # `take` copies rows in half the time that indexing needs.
+        return self._matrix.take(rows, axis=0).astype(np.float32, copy=False)
 
     def make_room(self, rows: int) -> None:
         """Make room for that many rows at once; otherwise it grows by halves, and copies."""
@@ -225,22 +264,50 @@ class VectorIndex:
             self._grow(max(end, len(self._present) * 3 // 2, 64))
 
     def _grow(self, room: int) -> None:
-        matrix = np.zeros((room, self.dim), dtype=np.float32)
+        matrix: Floats | NDArray[np.int16] = np.zeros((room, self.dim), dtype=np.int16)
+        if room <= SIGNS_FROM:
+            matrix = matrix.astype(np.float32)
         matrix[: len(self._matrix)] = self._matrix
         self._matrix = matrix
         signs = np.zeros((len(self._signs), room), dtype=np.uint64)
         signs[:, : self._signs.shape[1]] = self._signs
         self._signs = signs
-        self._present, self._erased, self._in_graph = (
+        self._present, self._erased = (
             np.concatenate((flags, np.zeros(room - len(flags), dtype=np.bool_)))
-            for flags in (self._present, self._erased, self._in_graph)
+            for flags in (self._present, self._erased)
         )
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _greatest(cosines: Floats, k: int) -> Rows:
+    """Return where the k greatest of more are, and their equals."""
+    return np.flatnonzero(cosines >= np.partition(cosines, len(cosines) - k)[len(cosines) - k])
+
+
+def _differing(signs: Bits, asked: Bits) -> NDArray[np.uint16]:
+    """Return for each column in how many bits it differs from what is asked for."""
+    rows = signs.shape[1]
+    found = np.empty(rows, dtype=np.uint16)
+    for start in range(0, rows, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        np.add.reduce(np.bitwise_count(signs[:, part] ^ asked[:, None]), axis=0, dtype=np.uint16, out=found[part])
+    return found
+
+
+def _bound(differing: NDArray[np.uint16], count: int) -> int:
+    """Return the least number at or below which there are at least `count`, or all that are not far."""
+    # Counting is several times faster than a partition.
+    found = np.cumsum(np.bincount(differing)[:_FAR])
+    return min(int(np.searchsorted(found, count)), len(found) - 1)
+
+
 def _stand_in(row: int, dim: int) -> Floats:
-    """Return a unit vector that depends on the row number only; spread out, so that the graph stays navigable."""
+    """Return a unit vector that depends on the row number only; spread out, so that a graph stays navigable."""
     vector = np.random.default_rng(row).standard_normal(dim).astype(np.float32)
-    return _on_grid(np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)).reshape(1, dim)
+    return _on_grid(np.asarray(vector / np.linalg.norm(vector), dtype=np.float32))
 
 
 def _on_grid(vectors: Floats) -> Floats:

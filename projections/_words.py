@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -28,7 +28,8 @@ LAYOUT = 2
 _DIGEST_CONTEXT = "muniment 2026 word index digest"
 _ADDED_AT_ONCE = 4096
 _NEWLINE = 10
-_PREFIX_BYTES = 8
+PREFIX_BYTES = 8
+"""By how many bytes terms are told apart at first."""
 _NOTHING = (np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
@@ -114,18 +115,6 @@ class WordIndex:
         found_in = (len(self._postings.of(self._ids[term], upto)[0]) if term in self._ids else 0 for term in terms)
         return WordStats(live, length, tuple(found_in))
 
-    def scores(
-        self, terms: Sequence[str], stats: WordStats, upto: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """
-        Return the rows below `upto` that hold any of the terms, ascending, and their BM25 scores.
-
-        `stats` is the sum of `statistics(terms, ...)` over all partitions that are asked together.
-        """
-        upto = min(upto, self.rows)
-        postings = {term: self.postings(term, upto) for term in terms if term in self._ids}
-        return scores_of(postings, terms, stats, self._lengths[:upto])
-
     def holders(self, term: str, upto: int) -> NDArray[np.int32]:
         """Return the rows below `upto` that hold a term or a mark, ascending."""
         return self.postings(term, upto)[0]
@@ -134,9 +123,13 @@ class WordIndex:
         """Return the rows below `upto` that hold a term, ascending, and how often each does."""
         return self._postings.of(self._ids[term], upto) if term in self._ids else _NOTHING
 
-    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def lengths(self, rows: NDArray[np.int64] | NDArray[np.int32]) -> NDArray[np.int32]:
         """Return how many tokens each row has."""
         return self._lengths[rows]
+
+    def most(self, term: str, mean: float) -> float:  # noqa: ARG002  # of few rows: not worth a closer look
+        """Return above which share of its weight no row's score for a term is; `mean` is that of all lengths."""
+        return 1.0
 
     def dump(self) -> bytes:
         """Return the index as bytes; equal indexes give equal bytes, however they were made."""
@@ -230,7 +223,8 @@ class PackedWords:
         ends = np.flatnonzero(np.frombuffer(saved.terms, np.uint8) == _NEWLINE)
         self._term_ends = (np.append(ends, len(saved.terms)) if saved.terms else ends).astype(np.int32)
         lengths, self._rows, self._counts = saved.postings()
-        self._ends = np.cumsum(lengths, dtype=np.int32)
+        self.edges = np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32))
+        """Where the list of each term starts, and where the last one ends."""
         self._lengths = _numbers(saved.lengths).astype(np.int32)
         self._erased = np.frombuffer(saved.erased, "<i8")
         self._total = int(self._lengths.sum(dtype=np.int64))
@@ -259,49 +253,34 @@ class PackedWords:
         """Return the first eight bytes of every term, zeros behind shorter ones, as numbers; they ascend."""
         ends = self._term_ends.astype(np.int64)
         starts = np.append(0, ends[:-1] + 1)[: len(ends)]
-        text = np.frombuffer(self._terms + bytes(_PREFIX_BYTES), np.uint8)
-        at = starts[:, None] + np.arange(_PREFIX_BYTES)
+        text = np.frombuffer(self._terms + bytes(PREFIX_BYTES), np.uint8)
+        at = starts[:, None] + np.arange(PREFIX_BYTES)
         first = np.where(at < ends[:, None], text[at], np.uint8(0))
         return np.ascontiguousarray(first).view(">u8")[:, 0].astype(np.uint64)
+
+    def sizes(self) -> NDArray[np.int32]:
+        """Return how many bytes each term has."""
+        return np.diff(self._term_ends, prepend=np.int32(-1)) - np.int32(1)
+
+    def lists(self, start: int, end: int) -> tuple[Numbers, Numbers]:
+        """Return the rows that hold a term, and how often, by where its list starts and ends."""
+        return self._rows[start:end], self._counts[start:end]
 
     def postings_from(self, at: int, term: bytes) -> tuple[Numbers, Numbers]:
         """Return the rows that hold a term, and how often, where the term is known not to stand before `at`."""
         while at < len(self._term_ends):
             here = self._term(at)
             if here == term:
-                start, end = int(self._ends[at - 1]) if at else 0, int(self._ends[at])
-                return self._rows[start:end], self._counts[start:end]
+                return self.lists(int(self.edges[at]), int(self.edges[at + 1]))
             # UTF-8 sorts as code points do, which is how the terms were sorted.
             if here > term:
                 break
             at += 1
-        return self._rows[:0], self._counts[:0]
+        return self.lists(0, 0)
 
     def _term(self, at: int) -> bytes:
         start = int(self._term_ends[at - 1]) + 1 if at else 0
         return self._terms[start : int(self._term_ends[at])]
-
-
-def scores_of(
-    postings: Mapping[str, tuple[NDArray[np.int32] | Numbers, NDArray[np.int32] | Numbers]],
-    terms: Sequence[str],
-    stats: WordStats,
-    lengths: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the rows that hold any of the terms, ascending, and their BM25 scores; `lengths` has one for each row."""
-    scores = np.zeros(len(lengths), dtype=np.float32)
-    mean = stats.length / stats.rows if stats.length else 1.0
-    for term, found_in in dict(zip(terms, stats.found_in, strict=True)).items():
-        if term not in postings:
-            continue
-        rows, counts = postings[term]
-        factor = np.float32(weight(stats.rows, found_in) * (K1 + 1))
-        # The same operations on the same numbers whatever came later, so that the past answers bit by bit.
-        often = counts.astype(np.float32)
-        damping = lengths[rows].astype(np.float32) * np.float32(K1 * B / mean) + np.float32(K1 * (1 - B))
-        scores[rows] += often / (often + damping) * factor
-    found = np.flatnonzero(scores)
-    return found, scores[found]
 
 
 def _parse(dump: bytes) -> _Saved:

@@ -193,6 +193,25 @@ def links(settings: Settings, id: str, depth: int, valid_at: str | None, known_a
 
 
 @click.command()
+@click.argument("id", required=False)
+@click.option("--known-at", metavar="T", help="As known then: a time, a sequence number, HEAD~n.")
+@scoped
+@click.pass_obj
+def proposals(settings: Settings, id: str | None, known_at: str | None) -> None:  # noqa: A002
+    """List which memory may contradict which earlier one, as `revise` proposed; of one memory with its ID.
+
+    A proposal changes nothing. `supersede` or `retire` the earlier one, or `link` the two, where it is right.
+
+    \b
+    Example:
+      muniment proposals 0661 --scope acme
+    """
+    with settings.reading() as (head, session):
+        found = session.proposals(id, known_at=moment_or_none(head, known_at))
+        emit_rows(found, ("start", "type", "end", "score", "reason", "actor", "recorded_at"), as_json=settings.json)
+
+
+@click.command()
 @click.argument("since")
 @click.argument("until", required=False)
 @scoped
@@ -263,5 +282,5 @@ def decide(
     context.exit(0 if decision.allowed else 1)
 
 
-COMMANDS: Final = (recall, context, beliefs, get, list_memories, history, links, diff, decide)
+COMMANDS: Final = (recall, context, beliefs, get, list_memories, history, links, proposals, diff, decide)
 """All of them can be run in the past by `replay`."""

@@ -53,7 +53,7 @@ def replay(context: click.Context, to: str, without: tuple[str, ...], verb: str 
             command.invoke(inner)
         return
     with settings.open(read_only=True) as store:
-        at = moment(store.head.seq, to)
+        at = moment(lambda: store.head.seq, to)
         past = store.replay(to=at, without=without)
         if without:
             _emit_differences(settings, store.replay(to=at), past)

@@ -8,12 +8,14 @@ from typing import Final
 
 import click
 
-from muniment._keys import sign_replacement
+from muniment._submit import replace_key
 from muniment.events import BadArgument, EnrolDenied, SignatureInvalid
 from muniment.gate import KeyFile
 
 from ._output import emit_json, emit_receipt, printable, talk
 from ._settings import Settings, common, open_key, signed, signer_for
+
+_command_id = click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt.")
 
 
 @click.command()
@@ -48,11 +50,13 @@ def keygen(settings: Settings, path: str, passphrase_prompt: bool) -> None:
 @click.option("--key", metavar="FILE", help="The key file itself, instead.")
 @click.option("--for", "scopes", metavar="S", multiple=True, help="A scope the user speaks for, and all below it.")
 @click.option("--recovery", is_flag=True, help="Only to replace a lost key of this user; it signs nothing else.")
+@_command_id
 @common
 @click.pass_obj
 def enroll(
-    settings: Settings, principal: str, public_key: str | None, key: str | None, scopes: tuple[str, ...], recovery: bool
-) -> None:
+    settings: Settings, principal: str, public_key: str | None, key: str | None, scopes: tuple[str, ...],
+    recovery: bool, command_id: str | None,
+) -> None:  # fmt: skip
     """Let a key speak for a user in some scopes. Only on a terminal: it asks the person who sits there.
 
     \b
@@ -73,7 +77,9 @@ def enroll(
     if typed.strip() != principal:
         raise EnrolDenied(principal=principal, detail="another name was typed")
     with settings.open() as store:
-        receipt = store.enroll_by(principal, public, scopes=wanted, by="terminal", recovery=recovery)
+        receipt = store.enroll_by(
+            principal, public, scopes=wanted, by="terminal", recovery=recovery, command_id=command_id
+        )
     emit_receipt(receipt, as_json=settings.json)
 
 
@@ -82,10 +88,14 @@ def enroll(
 @click.option(
     "--for", "scopes", metavar="S", multiple=True, help="A scope that it speaks for; without, all of the old."
 )
+@_command_id
 @signed
 @common
 @click.pass_obj
-def rotate(settings: Settings, new: str, scopes: tuple[str, ...], key: str | None, principal: str | None) -> None:
+def rotate(
+    settings: Settings, new: str, scopes: tuple[str, ...], command_id: str | None, key: str | None,
+    principal: str | None,
+) -> None:  # fmt: skip
     """Put another key (its file, or its public half in hexadecimal) in the place of the one that signs this.
 
     What the old key confirmed stays confirmed. For a key that was lost or stolen there is `recover`.
@@ -96,8 +106,10 @@ def rotate(settings: Settings, new: str, scopes: tuple[str, ...], key: str | Non
     """
     signer = _signer(key, principal)
     with settings.open() as store:
-        said = sign_replacement(store._engine, principal or "", signer, _public_half(new), scopes=scopes or None)
-        emit_receipt(store.submit(said), as_json=settings.json)
+        receipt = replace_key(
+            store._engine, principal or "", signer, _public_half(new), scopes=scopes or None, command_id=command_id
+        )
+        emit_receipt(receipt, as_json=settings.json)
 
 
 @click.command()
@@ -106,12 +118,14 @@ def rotate(settings: Settings, new: str, scopes: tuple[str, ...], key: str | Non
 @click.option(
     "--for", "scopes", metavar="S", multiple=True, help="A scope that it speaks for; without, all of the old."
 )
+@_command_id
 @signed
 @common
 @click.pass_obj
 def recover(
-    settings: Settings, lost: str, new: str, scopes: tuple[str, ...], key: str | None, principal: str | None
-) -> None:
+    settings: Settings, lost: str, new: str, scopes: tuple[str, ...], command_id: str | None, key: str | None,
+    principal: str | None,
+) -> None:  # fmt: skip
     """Put NEWKEY in the place of a key that was lost or stolen, signed by the user's recovery key (--key).
 
     Both are a key file or a public half in hexadecimal. What was confirmed before is void.
@@ -123,8 +137,9 @@ def recover(
     signer = _signer(key, principal)
     with settings.open() as store:
         receipt = store.recover(
-            principal or "", lost=_public_half(lost), public_key=_public_half(new), signer=signer, scopes=scopes or None
-        )
+            principal or "", lost=_public_half(lost), public_key=_public_half(new), signer=signer,
+            scopes=scopes or None, command_id=command_id,
+        )  # fmt: skip
         emit_receipt(receipt, as_json=settings.json)
 
 

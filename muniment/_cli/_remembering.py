@@ -1,4 +1,4 @@
-"""Verbs that write memories: init, remember, supersede, retire, forget."""
+"""Verbs that write memories and links: init, remember, revise, supersede, link, unlink, retire, forget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Final, TypedDict, TypeVar, cast
 
 import click
 
-from muniment._answers import ErasureReceipt
+from muniment._answers import ErasureReceipt, Revision
+from muniment._revising import ACTS
 from muniment._session import Session
 from muniment._store import open_store
 from muniment._user import UserSession
@@ -20,12 +21,13 @@ from ._output import emit_fields, emit_json, emit_receipt, talk
 from ._settings import Settings, common, full_id, open_key, scoped, signed
 
 _LEAST_PREFIX: Final = 4
+_LINKS: Final = click.Choice([kind.value for kind in LinkType])
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 
 class MemoryFields(TypedDict, total=False):
-    """What `remember` and `supersede` take beside the text."""
+    """What `remember`, `revise` and `supersede` take beside the text."""
 
     kind: str
     about: tuple[str, str] | None
@@ -131,6 +133,45 @@ def remember(
 
 
 @click.command()
+@click.argument("text")
+@click.option("--act", type=click.Choice(ACTS), default="propose", show_default=True, help="What is done about it.")
+@click.option("--least", type=float, metavar="SCORE", help="From which score a pair counts, from 0 to 1.")
+@memory_options
+@signed
+@scoped
+@click.pass_obj
+def revise(
+    settings: Settings, /, text: str, act: str, least: float | None, key: str | None, principal: str | None,
+    origin: str | None, **fields: object,
+) -> None:  # fmt: skip
+    """Record a memory, and what it may contradict of what the scope holds. Prints the memory's id.
+
+    TEXT may be `-`: standard input. `--act propose` writes that down, `link` makes a `contradicts` link too, and
+    `supersede` puts it in the place of the likeliest one that the speaker may change. Rules judge, and err.
+
+    \b
+    Example:
+      muniment revise "The launch was moved to 2 April." --scope acme
+    """
+    content = _text(text)
+    with settings.speaking(key, principal, origin) as (_, session):
+        revision = session.revise(content, act=act, least=least, **_memory_fields(session, fields))
+        _emit_revision(settings, revision)
+
+
+def _emit_revision(settings: Settings, revision: Revision) -> None:
+    if settings.json:
+        emit_json(revision)
+        return
+    emit_receipt(revision.receipt, as_json=False)
+    for found in revision.contradicts:
+        done = "superseded" if found.superseded else "linked" if found.linked else "proposed"
+        talk(f"may contradict {found.id}: {found.score}, {'; '.join(found.reasons)} [{done}]")
+    for note in revision.notes:
+        talk(f"note: {note}")
+
+
+@click.command()
 @click.argument("id")
 @click.argument("text")
 @click.option("--reason", metavar="TEXT", help="Why.")
@@ -152,6 +193,56 @@ def supersede(
     with settings.speaking(key, principal, origin) as (_, session):
         receipt = session.supersede(id, content, reason=reason, **_memory_fields(session, fields))
         emit_receipt(receipt, as_json=settings.json)
+
+
+def link_options(command: Decorated) -> Decorated:
+    """Give a command the two ends of a link, and who speaks of it."""
+    for option in reversed((
+        click.argument("start"),
+        click.argument("type", type=_LINKS),
+        click.argument("end"),
+        click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command()
+@link_options
+@signed
+@scoped
+@click.pass_obj
+def link(
+    settings: Settings, start: str, type: str, end: str, command_id: str | None, key: str | None,  # noqa: A002
+    principal: str | None,
+) -> None:  # fmt: skip
+    """Link one of the scope's memories to another that can be seen, as `proposals` may have it.
+
+    \b
+    Example:
+      muniment link 0661 contradicts 0712 --scope acme
+    """
+    with settings.speaking(key, principal) as (_, session):
+        emit_receipt(session.link(start, type, end, command_id=command_id), as_json=settings.json)
+
+
+@click.command()
+@link_options
+@signed
+@scoped
+@click.pass_obj
+def unlink(
+    settings: Settings, start: str, type: str, end: str, command_id: str | None, key: str | None,  # noqa: A002
+    principal: str | None,
+) -> None:  # fmt: skip
+    """End a link; it stays in history.
+
+    \b
+    Example:
+      muniment unlink 0661 contradicts 0712 --scope acme
+    """
+    with settings.speaking(key, principal) as (_, session):
+        emit_receipt(session.unlink(start, type, end, command_id=command_id), as_json=settings.json)
 
 
 @click.command()
@@ -277,4 +368,4 @@ def _memory_fields(session: Session, given: Mapping[str, object]) -> MemoryField
     return cast("MemoryFields", fields)
 
 
-COMMANDS: Final = (init, remember, supersede, retire, forget)
+COMMANDS: Final = (init, remember, revise, supersede, link, unlink, retire, forget)

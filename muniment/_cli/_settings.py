@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 import click
 
 from muniment._points import KnownAt
-from muniment._reading import Reading, Reads, Subtree
+from muniment._reach import Reads, Subtree
+from muniment._reading import Reading
 from muniment._session import Session
 from muniment._store import Store, open_store
 from muniment._user import UserSession
@@ -78,19 +79,19 @@ class Settings:
             yield store
 
     @contextmanager
-    def reading(self, actor: str = CLI_ACTOR) -> Generator[tuple[int, Reading], None, None]:
+    def reading(self, actor: str = CLI_ACTOR) -> Generator[tuple[Callable[[], int], Reading], None, None]:
         """
         Open the store so that nothing of it can change, and read one scope, now or in the past of `replay --to`.
 
-        Gives the sequence number of that present, which `HEAD` means, and the session.
+        Gives what returns the sequence number of that present, which `HEAD` means, and the session.
         """
         scope = self.need_scope()
         with self.open(read_only=True) as store:
             if self.past_to is None:
-                yield store.head.seq, store.session(scope=scope, actor=actor, reads=self.read_scopes())
+                yield (lambda: store.head.seq), store.session(scope=scope, actor=actor, reads=self.read_scopes())
             else:
-                past = store.replay(to=moment(store.head.seq, self.past_to), without=self.without)
-                yield past.seq, past.session(scope=scope, actor=actor, reads=self.read_scopes())
+                past = store.replay(to=moment(lambda: store.head.seq, self.past_to), without=self.without)
+                yield (lambda: past.seq), past.session(scope=scope, actor=actor, reads=self.read_scopes())
 
     @contextmanager
     def speaking(
@@ -139,18 +140,18 @@ def open_key(path: str) -> KeyFile:
     return KeyFile(path, passphrase=click.prompt("Passphrase", hide_input=True, err=True))
 
 
-def moment(head: int, given: KnownAt) -> KnownAt:
+def moment(head: Callable[[], int], given: KnownAt) -> KnownAt:
     """Return a moment as the library takes it: digits are a sequence number, `HEAD~n` is n events ago."""
     if not isinstance(given, str):
         return given
     text = given.strip()
     if match := _BACK.match(text):
-        return max(0, head - int(match[1] or 0))
+        return max(0, head() - int(match[1] or 0))
     # Longer ones are ids, or no number that a log has.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
 
 
-def moment_or_none(head: int, given: str | None) -> KnownAt | None:
+def moment_or_none(head: Callable[[], int], given: str | None) -> KnownAt | None:
     """Return a moment that may be left out."""
     return None if given is None else moment(head, given)
 

@@ -57,9 +57,10 @@ def stats(settings: Settings) -> None:
 
 @click.command("accept-rollback")
 @click.option("--reason", required=True, help="Why the older log was put back; kept in the log.")
+@click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt.")
 @common
 @click.pass_obj
-def accept_rollback(settings: Settings, reason: str) -> None:
+def accept_rollback(settings: Settings, reason: str, command_id: str | None) -> None:
     """Go on with an older copy of the log that was put back. What was erased since stays erased, and refused.
 
     \b
@@ -67,7 +68,7 @@ def accept_rollback(settings: Settings, reason: str) -> None:
       muniment accept-rollback --reason "restored after the disk failed" --store memory
     """
     with settings.open() as store:
-        emit_fields(store.operator().accept_rollback(reason=reason), as_json=settings.json)
+        emit_fields(store.operator().accept_rollback(reason=reason, command_id=command_id), as_json=settings.json)
 
 
 @click.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from muniment._points import Point
-from muniment._reading import Subtree
+from muniment._reach import Subtree
 from muniment._recalling import Filters
 from muniment._session import Session
 from muniment._store import Store

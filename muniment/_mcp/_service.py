@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from muniment._answers import Answer, Record, jsonable
-from muniment._reading import Reads, Subtree
+from muniment._reach import Reads, Subtree
 from muniment._session import Session
 from muniment._store import Store, open_store
 from muniment.events import MunimentError, NeedsGrant
@@ -56,6 +56,9 @@ class Service:
         Raises:
             MunimentError: the engine refuses the call, or cannot carry it out.
         """
+        if arguments.get("propose_contradictions"):
+            # A question asked too early can be asked again; what was written without a comparison is never compared.
+            self._loading.join()
         return _VERBS[tool](self._session(actor), dict(arguments))
 
     def _session(self, actor: str) -> Session:
@@ -77,7 +80,12 @@ def error_text(error: MunimentError) -> str:
 
 
 def _remember(session: Session, arguments: Fields) -> str:
-    return _json(_speaking(session, arguments).remember(**arguments))  # type: ignore[arg-type]  # checked by the table
+    speaking = _speaking(session, arguments)
+    if not arguments.pop("propose_contradictions", False):
+        return _json(speaking.remember(**arguments))  # type: ignore[arg-type]  # checked by the table
+    revision = speaking.revise(**arguments, act="propose")  # type: ignore[arg-type]  # as above
+    contradicts = [{"id": found.id, "score": found.score, "reasons": found.reasons} for found in revision.contradicts]
+    return _json({**_filled(revision.receipt), "contradicts": contradicts, "notes": list(revision.notes)})
 
 
 def _supersede(session: Session, arguments: Fields) -> str:

@@ -161,8 +161,17 @@ TOOLS: Final = (
         title="Remember",
         help="Record a memory. It is evidence with your name on it: it can inform plans and answers, and never "
         "authorises an action. What a live memory says already is not written twice.",
-        params=(Param(name="content", sort="text", help="What to remember, verbatim.", required=True), *_FIELDS,
-                _COMMAND_ID),
+        params=(
+            Param(name="content", sort="text", help="What to remember, verbatim.", required=True),
+            *_FIELDS,
+            Param(
+                name="propose_contradictions",
+                sort="boolean",
+                help="True: also say which earlier memories this may contradict, and record that as proposals. None of "
+                "them is changed by it.",
+            ),
+            _COMMAND_ID,
+        ),
     ),
     Tool(
         name="memory_recall",

@@ -12,7 +12,7 @@ from muniment.events._files import create_store, find_store
 from muniment.events._ids import Id, new_id
 from muniment.events._keys import KeyTree
 from muniment.events._kinds import Rank
-from muniment.events._lock import WriterLock
+from muniment.events._lock import MARK_BYTES, WriterLock
 from muniment.events._log import Log
 from muniment.events._model import Draft, Forgotten, MemoryBody, Remembered, WordsBody
 from muniment.events._reader import Batch, Event
@@ -171,7 +171,10 @@ def words(reason: str) -> WordsBody:
 
 def contents(path: Path) -> dict[str, bytes]:
     """Return every file below a directory, by its relative path."""
-    return {str(file.relative_to(path)): file.read_bytes() for file in _files(path)}
+    found = {str(file.relative_to(path)): file.read_bytes() for file in _files(path)}
+    if "lock" in found:
+        found["lock"] = found["lock"][:MARK_BYTES]  # who held it last is another with every opening
+    return found
 
 
 def _files(path: Path) -> Iterator[Path]:

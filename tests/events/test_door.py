@@ -206,6 +206,70 @@ def test_i10_processes_that_write_at_once_lose_nothing_and_one_that_is_killed_ha
         assert not store.door.torn
 
 
+def test_i01_who_held_the_lock_last_still_sees_what_others_did_in_between(path: Path) -> None:
+    """Each kind of change in turn: an append, a forget, a rotation of the keys alone, and a new segment."""
+    with opened(path) as one, opened(path) as other:
+        one.log._segment_bytes = other.log._segment_bytes = 4_096
+        kept = one.remember("red")
+        for turn in range(40):
+            [green, *_] = other.remember(f"green {turn}")
+            if turn % 3 == 0:
+                other.forget(green)
+            if turn % 5 == 0:
+                with other.lock.hold():
+                    other.door.settle()
+                    other.keys.shred(())
+            kept += one.remember(f"red {turn}", f"blue {turn}")
+            assert (other.keys.epoch, green in one.register.memories) == (one.keys.epoch, True)
+        assert 3 < len(one.log.segments())
+    with opened(path) as again:
+        again.door.catch_up()
+        assert again.log.damage is None
+        assert all(again.text(identity) is not None for identity in kept)
+
+
+def test_i01_a_roll_by_one_who_leaves_no_sign_is_seen(path: Path) -> None:
+    """As by an older program, which knows nothing of signs."""
+    with opened(path) as one, opened(path) as other:
+        one.log._segment_bytes = other.log._segment_bytes = 4_096
+        while one.log.head.offset < 4_096:
+            one.remember("red")
+        before = (path / "lock").read_bytes()
+        other.remember("green")
+        (path / "lock").write_bytes(before)
+        one.remember("blue")
+        assert 1 + other.log.head.seq == one.log.head.seq
+        assert 2 == len(one.log.segments())
+
+
+class _Interrupted(HastyDisk):
+    """Is interrupted by its caller, once, where a frame was written and not yet synced."""
+
+    armed = False
+
+    def sync(self, fd: int) -> None:
+        if self.armed:
+            self.armed = False
+            raise KeyboardInterrupt
+        super().sync(fd)
+
+
+def test_i10_a_writer_that_was_interrupted_finds_what_the_next_one_made_of_its_frame(path: Path) -> None:
+    disk = _Interrupted()
+    with opened(path, disk) as store:
+        store.remember("red")
+        disk.armed = True
+        with pytest.raises(KeyboardInterrupt):
+            store.remember("green")
+        with opened(path) as other:
+            other.door.settle()
+        store.remember("blue")
+        assert [1, 2, 3, 4] == [event.header.seq for event in store.register.events]
+    with opened(path) as again:
+        again.door.catch_up()
+        assert (4, None) == (again.log.head.seq, again.log.damage)
+
+
 def test_slots_are_never_shared_by_two_memories(path: Path) -> None:
     with opened(path) as store, opened(path) as other:
         for n in range(12):

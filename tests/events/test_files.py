@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import muniment
 from muniment.events._codec import FORMAT
-from muniment.events._errors import BadArgument, StoreMissing, StoreNewer
+from muniment.events._errors import BadArgument, StoreDamaged, StoreMissing, StoreNewer
 from muniment.events._files import create_store, find_store
 
 from .faults import HastyDisk
@@ -54,12 +56,60 @@ def test_a_store_of_a_newer_format_is_refused_before_anything_is_touched(tmp_pat
     assert before == contents(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "format = 1", "format = 'x'\nstore_id = ''", "\x00", "store_id = 5\nformat = 1"])
-def test_a_damaged_file_is_no_store_and_says_so(text: str, tmp_path: Path) -> None:
-    (tmp_path / "muniment.toml").write_text(text)
-    with pytest.raises(StoreMissing) as caught:
+ID = "ab" * 16
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "detail"),
+    [
+        (b"", 1, "`format`"),
+        (b"format = 1", 2, "`store_id`"),
+        (b"# one\nformat = 'x'\nstore_id = ''", 2, "`format`"),
+        (b"format = true", 1, "`format`"),
+        (b"\x00", 1, "not TOML"),
+        (b'format = 1\nstore_id = "', 2, "not TOML"),
+        (b"format = 1\n\xff", 2, "not UTF-8"),
+        (b"store_id = 5\nformat = 1", 1, "`store_id`"),
+        (b"format = 1\nstore_id = 'ab'", 2, "`store_id`"),
+        (f"format = 1\nstore_id = '{ID}'\ncreated = 5".encode(), 3, "`created`"),
+    ],
+)
+def test_a_damaged_file_is_named_with_its_line_and_is_not_a_missing_store(
+    data: bytes, line: int, detail: str, tmp_path: Path
+) -> None:
+    (tmp_path / "muniment.toml").write_bytes(data)
+    with pytest.raises(StoreDamaged, match=f"muniment.toml` is damaged at line {line}: .*{detail}"):
         find_store(tmp_path)
-    assert "muniment.toml is damaged" in caught.value.hint
+
+
+def test_a_damaged_file_can_be_written_anew_from_what_the_error_says(tmp_path: Path) -> None:
+    files = create_store(tmp_path, HastyDisk(), NOW)
+    toml = tmp_path / "muniment.toml"
+    toml.write_text("torn")
+    before = contents(tmp_path)
+    with pytest.raises(StoreDamaged) as caught:
+        find_store(tmp_path)
+    assert before == contents(tmp_path)
+
+    said = re.search('store_id = "[0-9a-f]{32}"', caught.value.hint)
+    assert said is not None
+    toml.write_text(f'format = {FORMAT}\n{said[0]}\ncreated = "2026-01-01T00:00:00Z"\n')
+    assert files.store_id == find_store(tmp_path).store_id
+
+
+def test_a_newer_format_is_named_whatever_else_its_file_says(tmp_path: Path) -> None:
+    (tmp_path / "muniment.toml").write_text(f"format = {FORMAT + 1}\nstore = 5")
+    with pytest.raises(StoreNewer):
+        find_store(tmp_path)
+
+
+def test_a_damaged_store_is_never_created_over(tmp_path: Path) -> None:
+    make(tmp_path, HastyDisk())
+    (tmp_path / "muniment.toml").write_text("torn")
+    before = contents(tmp_path)
+    with pytest.raises(StoreDamaged):
+        muniment.open(tmp_path, create=True, model="none")
+    assert before == contents(tmp_path)
 
 
 def test_a_directory_with_other_files_is_not_taken_over(tmp_path: Path) -> None:

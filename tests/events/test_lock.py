@@ -158,6 +158,37 @@ def test_what_is_no_mark_is_not_taken_for_one(data: bytes, tmp_path: Path) -> No
     lock.close()
 
 
+def test_the_last_holder_is_told_so_until_another_one_held_it(tmp_path: Path) -> None:
+    one, other = lock_in(tmp_path), lock_in(tmp_path)
+
+    def ask(lock: WriterLock) -> bool:
+        with lock.hold():
+            touched, lock.is_touched = lock.is_touched, False
+            return touched
+
+    assert [True, False, False] == [ask(one) for _ in range(3)]
+    assert [True, False] == [ask(other) for _ in range(2)]
+    with one.hold():
+        pass
+    assert [True, False] == [ask(one) for _ in range(2)]
+    for lock in (one, other):
+        lock.close()
+
+
+def test_a_frame_that_is_being_written_is_nobody_s_end(tmp_path: Path) -> None:
+    lock = lock_in(tmp_path)
+    with lock.hold():
+        lock.is_touched = False
+        lock.set_mark(Mark(1, 130))
+    with lock.hold():
+        assert lock.is_touched
+        lock.clear_mark()
+        lock.is_touched = False
+    with lock.hold():
+        assert not lock.is_touched
+    lock.close()
+
+
 def test_a_copy_without_a_lock_file_has_no_mark_and_gets_no_file(tmp_path: Path) -> None:
     lock = lock_in(tmp_path)
     assert lock.mark() is None

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.events._codec import EVENT_HEADER, NO_COMMITMENT, NO_SLOT, SEGMENT_HEADER_BYTES, format_frame
+from muniment.events._codec import EVENT_HEADER, NO_COMMITMENT, NO_SLOT, SEGMENT_HEADER_BYTES, Digest, format_frame
 from muniment.events._disk import Disk
 from muniment.events._errors import DiskFull, LogCorrupt, MunimentError, StoreReadOnly, WriterPoisoned
 from muniment.events._lock import Mark, WriterLock
-from muniment.events._log import Log, TornTail
+from muniment.events._log import Log
+from muniment.events._torn import TornTail
 
 from .faults import Fault, FaultyDisk, HastyDisk, NothingSurvives, Outcome
 from .stores import contents
@@ -185,6 +186,21 @@ def test_i10_a_log_cut_at_every_byte_of_its_last_frame_is_recovered(tmp_path: Pa
             assert whole[start:size] == (tmp_path / "log" / torn.kept_in).read_bytes()
 
 
+def test_i02_a_chained_event_that_is_shorter_than_its_header_is_damage(tmp_path: Path) -> None:
+    """The chain has no key: a forger makes it hold, and reading must still say where, not end in an error of ours."""
+    log = opened(make(tmp_path))
+    append(log, 40)
+    forged, _ = format_frame(2, [b"x"], Digest(log.head.chain))
+    log.close()
+    with next((tmp_path / "log").glob("*.seg")).open("ab") as file:
+        file.write(forged)
+    again = opened(tmp_path)
+    assert 1 == len(read(again))
+    assert isinstance(again.damage, LogCorrupt)
+    assert 2 == again.damage.facts["seq"]
+    again.close()
+
+
 @pytest.mark.parametrize("sector", range(1, 5))
 def test_i10_a_last_frame_with_a_sector_that_was_never_written_is_torn(sector: int, tmp_path: Path) -> None:
     log = opened(make(tmp_path))
@@ -316,6 +332,51 @@ def damage_of(where: Path) -> MunimentError | None:
     finally:
         log.close()
     return log.damage
+
+
+def allocated(path: Path) -> int:
+    return path.stat().st_blocks * 512
+
+
+def test_room_that_is_asked_for_ahead_makes_no_file_longer_and_is_given_back(tmp_path: Path) -> None:
+    log = opened(make(tmp_path), segment_bytes=40_000)
+    while len(log.segments()) == 1:
+        append(log, 3_000)
+        last = log.segments()[-1]
+        assert log.head.offset == last.stat().st_size
+    sealed, last = log.segments()
+    assert allocated(sealed) < sealed.stat().st_size + 8_192
+    before = last.read_bytes()
+    log.give_back()
+    assert (before, True) == (last.read_bytes(), allocated(last) < len(before) + 8_192)
+    append(log, 3_000)
+    assert log.head.offset == last.stat().st_size
+    log.close()
+    again = opened(tmp_path, segment_bytes=40_000)
+    assert log.head.seq == sum(map(len, read(again)))
+    assert again.damage is None
+    again.close()
+
+
+class _NoRoomAhead(HastyDisk):
+    """Has no room to give ahead of use, or no such call."""
+
+    asked = 0
+
+    def reserve(self, fd: int, at: int, size: int) -> None:
+        self.asked += 1
+        super().reserve(fd, at, 1 << 62)
+
+
+def test_a_disk_that_gives_no_room_ahead_is_written_to_all_the_same(tmp_path: Path) -> None:
+    disk = _NoRoomAhead()
+    log = opened(make(tmp_path), disk)
+    batches = [append(log, 300) for _ in range(5)]
+    log.close()
+    assert 1 == disk.asked
+    again = opened(tmp_path)
+    assert batches == read(again)
+    again.close()
 
 
 def test_i02_a_segment_that_does_not_continue_the_one_before_is_damage(tmp_path: Path) -> None:

@@ -61,8 +61,14 @@ def format_answers(stated: dict[str, object]) -> str:
     return "{" + ",\n".join(lines) + "}\n"
 
 
+_EVERY_ID = f"""
+SELECT id FROM (SELECT id, scope, seq FROM memories UNION ALL SELECT id, scope, seq FROM stubs)
+WHERE scope = '{SCOPE}' ORDER BY seq
+"""  # our constant
+
+
 def _ids(store: Store) -> list[str]:
-    rows = store.sql(f"SELECT id FROM memories WHERE scope = '{SCOPE}' ORDER BY seq")[1]  # our constant
+    rows = store.sql(_EVERY_ID)[1]
     return [str(identity) for (identity,) in rows]
 
 

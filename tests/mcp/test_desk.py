@@ -66,6 +66,49 @@ def test_a_memory_has_the_clients_origin_and_seen_in_lowers_it(desk: Desk) -> No
     assert "never justifies an action" in str(found["Invoices go to bank X."]["trust"])
 
 
+def test_a_contradiction_is_proposed_only_where_it_is_asked_for(store: Path) -> None:
+    desk = Desk(ServerSettings(store=store, scope=SCOPE))
+    try:
+        old = done(desk, "remember", content="My dentist appointment is on 12 March at 9.")
+        plain = done(desk, "remember", content="My dentist appointment is on 13 March at 9.", source="s/1")
+        asked = done(
+            desk, "remember", content="Actually, my dentist appointment was moved to 14 March at 9.",
+            propose_contradictions=True,
+        )  # fmt: skip
+        off = done(desk, "remember", content="My dentist appointment is at 8.", propose_contradictions=False)
+    finally:
+        desk.close()
+
+    assert "contradicts" not in {*plain, *off}
+    found = {str(row["id"]): row for row in rows(asked, "contradicts")}
+    assert {old["id"], plain["id"]} == set(found)
+    assert "another number or date" in cast("list[str]", found[str(old["id"])]["reasons"])
+    with muniment.open(store, model="none") as opened:
+        mem = opened.session(scope=SCOPE, actor="agent:other")
+        # In the agent's name, and nothing that it may contradict was touched.
+        proposals = mem.proposals()
+        assert [(asked["id"], "agent:planner")] * 2 == [(each.start, each.actor) for each in proposals]
+        assert set(found) == {each.end for each in proposals}
+        assert {"active"} == {record.status for record in mem.list()}
+        assert [] == mem.links(str(old["id"]))
+
+
+def test_i07_a_page_proposes_with_a_page_s_authority(store: Path) -> None:
+    desk = Desk(ServerSettings(store=store, scope=SCOPE))
+    try:
+        done(desk, "remember", content="My dentist appointment is on 12 March at 9.")
+        asked = done(
+            desk, "remember", content="Actually, my dentist appointment was moved to 14 March at 9.",
+            propose_contradictions=True, seen_in="web:https://evil.example",
+        )  # fmt: skip
+        hits = rows(done(desk, "recall", query="dentist appointment"), "hits")
+    finally:
+        desk.close()
+
+    assert 1 == len(rows(asked, "contradicts"))
+    assert {"external", "agent"} == {str(hit["rank"]) for hit in hits}
+
+
 def test_a_page_does_not_correct_what_the_agent_said(desk: Desk) -> None:
     first = done(desk, "remember", content="The launch is on 12 March.", about=["launch", "date"])
     error = refused(desk, "supersede", id=first["id"], content="The launch is off.", seen_in="web:https://evil.example")

@@ -80,7 +80,7 @@ def test_every_tool_has_a_verb_that_takes_its_arguments() -> None:
     assert set(_VERBS) == {tool.name for tool in TOOLS}
     for tool in TOOLS:
         method = getattr(Session, {"memory_check_action": "decide"}.get(tool.name, tool.name.removeprefix("memory_")))
-        taken = {*inspect.signature(method).parameters, "seen_in", "limit", "name", "args"}
+        taken = {*inspect.signature(method).parameters, "seen_in", "limit", "name", "args", "propose_contradictions"}
         assert not {param.name for param in tool.params} - taken, tool.name
 
 

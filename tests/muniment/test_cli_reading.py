@@ -20,6 +20,7 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
     "list": ("list",),
     "history": ("history", "ID"),
     "links": ("links", "ID"),
+    "proposals": ("proposals",),
     "diff": ("diff", "0"),
     "decide": ("decide", "email.send", "--arg", "to=ann", "--evidence", "ID", "--dry-run"),
     "prohibit": ("prohibit",),
@@ -40,8 +41,8 @@ READING_VERBS: dict[str, tuple[str, ...]] = {
     "completion": ("completion", "bash"),
 }
 _WRITING_VERBS = {
-    "init", "remember", "supersede", "retire", "keygen", "enroll", "confirm", "submit", "revoke", "unprohibit", "lift",
-    "quarantine", "release", "checkpoint", "import", "demo", "mcp", "hook", "install",
+    "init", "remember", "revise", "supersede", "link", "unlink", "retire", "keygen", "enroll", "confirm", "submit",
+    "revoke", "unprohibit", "lift", "quarantine", "release", "checkpoint", "import", "demo", "mcp", "hook", "install",
     "accept-rollback", "recover", "rotate",
 }  # fmt: skip
 

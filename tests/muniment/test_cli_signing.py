@@ -171,11 +171,17 @@ def test_a_key_is_rotated_and_a_lost_one_recovered_at_the_command_line(tmp_path:
     with muniment.open(shell.environment["MUNIMENT_STORE"], create=False, model="none") as store:
         store.enroll_by("user:ann", bytes.fromhex(halves["safe"]), scopes=("acme",), by="terminal", recovery=True)
 
-    shell.run("rotate", str(tmp_path / "new"), *shell.as_ann)
+    rotate = ("rotate", str(tmp_path / "new"), *shell.as_ann, "--command-id", "r1")
+    first, again = shell.row(*rotate), shell.row(*rotate)
+    assert (first["id"], True) == (again["id"], again["repeated"])
     shell.run("forget", "--text", "the old plan", "--reason", "wrong", *shell.as_ann, code=1)
     as_new, as_safe = (("--key", str(tmp_path / name), "--as", "user:ann") for name in ("new", "safe"))
     shell.run("confirm", "--action", "do.it", "--agent", "agent:planner", "--yes", *as_new)
-    shell.run("recover", halves["new"], halves["newest"], *as_safe)
+    recover = ("recover", halves["new"], halves["newest"], *as_safe, "--command-id", "r2")
+    first, again = shell.row(*recover), shell.row(*recover)
+    assert (first["id"], True) == (again["id"], again["repeated"])
+    other = shell.row("recover", halves["new"], halves["safe"], *as_safe, "--command-id", "r2", code=1)
+    assert ("command_conflict", "r2") == (other["error"], other["command_id"])
 
     assert not shell.row("decide", "do.it", *AGENT, code=1)["allowed"]
     shell.run("forget", "--text", "the old plan", "--reason", "wrong", *as_new, code=1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from muniment import Action, ErasureReceipt, Receipt
-from muniment.errors import CommandConflict
+import muniment
+from muniment import Action, ErasureReceipt, KeyFile, Receipt, Session
+from muniment.errors import AlreadyDone, CommandConflict, EnrolDenied, Tombstoned
 from tests.worlds import SCOPE, World
 
 Answer = Receipt | ErasureReceipt
@@ -21,6 +23,30 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.speaker("agent:planner").remember("what is there")
     yield world
     world.store.close()
+
+
+def key(world: World, name: str) -> KeyFile:
+    """Return a key by name, made when it is first asked for."""
+    path = world.path.with_name(f"{name}.key")
+    return KeyFile(path) if path.exists() else KeyFile.create(path)
+
+
+def put_back(world: World) -> str:
+    """Put an older copy of the log back, from before something was erased."""
+    erased = world.speaker("agent:planner").remember("erased since")
+    log, kept = world.path / "log", world.path.with_name("kept")
+    shutil.copytree(log, kept)
+    world.speaker("agent:planner").forget(erased.id, reason="asked")
+    world.store.close()
+    shutil.rmtree(log)
+    kept.rename(log)
+    world.store = world.open_again()
+    return erased.id
+
+
+def with_recovery(world: World) -> str:
+    """Enroll a recovery key for ann."""
+    return world.store.enroll("user:ann", key(world, "recovery").public_key, scopes=("acme",), recovery=True).id
 
 
 def memory(world: World) -> str:
@@ -63,6 +89,26 @@ DEEDS: dict[str, tuple[Callable[[World], str], Callable[[World, str, str, str], 
         lambda w: "",
         lambda w, i, words, c: w.store.operator().forget_value("a value", scope=SCOPE, reason=words, command_id=c),
     ),
+    "enroll": (
+        lambda w: "",
+        lambda w, i, words, c: w.store.enroll("user:ben", key(w, words).public_key, scopes=("acme",), command_id=c),
+    ),
+    "enroll, at a terminal": (
+        lambda w: "",
+        lambda w, i, words, c: w.store.enroll_by(
+            "user:ben", key(w, words).public_key, scopes=("acme",), by="terminal", command_id=c
+        ),
+    ),
+    "recover": (
+        with_recovery,
+        lambda w, i, words, c: w.store.recover(
+            "user:ann", lost=w.key.public_key, public_key=key(w, words).public_key, signer=key(w, "recovery"),
+            command_id=c,
+        ),
+    ),
+    "operator's accept_rollback": (
+        put_back, lambda w, i, words, c: w.store.operator().accept_rollback(reason=words, command_id=c)
+    ),
     "operator's forget_scope": (
         lambda w: "", lambda w, i, words, c: w.store.operator().forget_scope(SCOPE, reason=words, command_id=c)
     ),
@@ -98,3 +144,94 @@ def test_a_command_of_the_user_is_another_in_another_scope(world: World) -> None
     here = world.ann().confirm(EMAIL, agent="agent:planner", command_id="one")
     below = world.ann("acme/apollo/below").confirm(EMAIL, agent="agent:planner", command_id="one")
     assert here.id != below.id
+
+
+def test_a_key_is_rotated_once_for_a_command(world: World) -> None:
+    ann = world.ann()
+    first = ann.rotate(key(world, "new").public_key, command_id="one")
+    head = world.store.head.seq
+    again = ann.rotate(key(world, "new").public_key, command_id="one")
+    assert (first.id, False, True, head) == (again.id, first.repeated, again.repeated, world.store.head.seq)
+    with pytest.raises(CommandConflict, match="command `one` was used at"):
+        ann.rotate(key(world, "other").public_key, command_id="one")
+    with pytest.raises(CommandConflict, match="command `one` was used at"):
+        ann.rotate(key(world, "new").public_key, scopes=("acme/apollo",), command_id="one")
+
+
+def test_a_retry_gains_no_authority(world: World) -> None:
+    """Only what was done already comes back; anything else needs what it needed before."""
+    world.reopen()
+    with pytest.raises(EnrolDenied):
+        world.store.enroll("user:ben", key(world, "new").public_key, scopes=("acme",), command_id="one")
+    with pytest.raises(AlreadyDone):
+        world.store.operator().accept_rollback(reason="there was none", command_id="one")
+
+
+SAID = "The launch is on 12 March."
+OTHER = "The launch is on 2 April."
+WAYS: dict[str, Callable[[Session, str, str], Receipt]] = {
+    "remember": lambda mem, text, c: mem.remember(text, command_id=c),
+    "remember_many": lambda mem, text, c: mem.remember_many([{"content": text}], command_id=c)[0],
+    "revise": lambda mem, text, c: mem.revise(text, command_id=c).receipt,
+}
+
+
+@pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)
+def test_a_write_that_repeats_a_value_keeps_its_command_id(
+    world: World, write: Callable[[Session, str, str], Receipt]
+) -> None:
+    mem = world.speaker("agent:planner")
+    first = mem.remember(SAID)
+    written = len(mem.list())
+    repeated = write(mem, SAID, "one")
+    head = world.store.head.seq
+    world.reopen()
+    mem = world.speaker("agent:planner")
+    again = write(mem, SAID, "one")
+    with pytest.raises(CommandConflict, match=f"command `one(/0)?` was used at {first.seq} with another payload"):
+        write(mem, OTHER, "one")
+
+    # Once, and never as a memory of its own.
+    assert [(first.id, first.seq, True)] * 2 == [(r.id, r.seq, r.repeated) for r in (repeated, again)]
+    assert (written, head) == (len(mem.list()), world.store.head.seq)
+    assert 0 == world.store.stats()["refusals"]
+    assert world.store.rebuild().ok
+
+
+def test_a_repeat_without_a_command_id_writes_nothing(world: World) -> None:
+    mem = world.speaker("agent:planner")
+    mem.remember(SAID)
+    head = world.store.head.seq
+    mem.remember(SAID)
+    assert head == world.store.head.seq
+
+
+def test_a_retry_of_a_repeat_whose_value_was_forgotten_since_is_refused(world: World) -> None:
+    mem = world.speaker("agent:planner")
+    first = mem.remember(SAID)
+    mem.remember(SAID, command_id="one")
+    forgotten = mem.forget(first.id, reason="asked")
+    world.ann().lift(str(forgotten.id), reason="it may be said")
+    with pytest.raises(Tombstoned):
+        mem.remember(SAID, command_id="one")
+
+
+def test_two_items_of_a_batch_under_one_command_id_conflict_also_where_the_first_repeats(world: World) -> None:
+    mem = world.speaker("agent:planner")
+    mem.remember(SAID)
+    items = [{"content": SAID, "command_id": "one"}, {"content": OTHER, "command_id": "one"}]
+    with pytest.raises(CommandConflict):
+        mem.remember_many(items)
+    mem.remember_many([{"content": OTHER}, {"content": OTHER, "command_id": "two"}])
+    with pytest.raises(CommandConflict):
+        mem.remember(SAID, command_id="two")
+
+
+def test_what_was_repeated_is_an_event_that_names_the_memory_and_not_the_value(world: World) -> None:
+    mem = world.speaker("agent:planner")
+    first = mem.remember(SAID)
+    mem.remember(SAID, command_id="one")
+    [row] = world.store.sql("SELECT type, actor, target FROM events ORDER BY seq DESC LIMIT 1")[1]
+    assert ("refused", "agent:planner", first.id) == row
+    with muniment.open(world.path, read_only=True, model="none", clock=world.clock) as other:
+        assert other.digests() == world.store.digests()

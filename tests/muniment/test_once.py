@@ -12,6 +12,8 @@ import pytest
 from muniment import Action, Decision, ErasureReceipt, MunimentError, Receipt, Store
 from tests.worlds import SCOPE, World
 
+from .test_commands import key, put_back, with_recovery
+
 Answer = Receipt | Decision | ErasureReceipt
 EMAIL = Action("email.send", {"to": "ann@example.org"})
 
@@ -94,3 +96,53 @@ def test_a_decision_repeated_at_once_spends_once_and_is_the_same(world: World) -
     assert first.id == second.id
     agent = world.speaker("agent:planner")
     assert [True, False] == [agent.decide(EMAIL).allowed for _ in range(2)]
+
+
+KEY_DEEDS: dict[str, tuple[Callable[[World], object], Callable[[World, Store], Receipt]]] = {
+    "enroll": (
+        lambda w: None,
+        lambda w, store: store.enroll_by(
+            "user:ben", key(w, "new").public_key, scopes=("acme",), by="terminal", command_id="once"
+        ),
+    ),
+    "rotate": (
+        lambda w: None,
+        lambda w, store: store.user_session(scope=SCOPE, principal="user:ann", signer=w.key).rotate(
+            key(w, "new").public_key, command_id="once"
+        ),
+    ),
+    "recover": (
+        with_recovery,
+        lambda w, store: store.recover(
+            "user:ann", lost=w.key.public_key, public_key=key(w, "new").public_key, signer=key(w, "recovery"),
+            command_id="once",
+        ),
+    ),
+    "accept_rollback": (
+        put_back, lambda w, store: store.operator().accept_rollback(reason="restored", command_id="once")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("prepare", "deed"), KEY_DEEDS.values(), ids=KEY_DEEDS)
+def test_a_deed_about_keys_or_the_log_repeated_at_once_is_done_once(
+    world: World, prepare: Callable[[World], object], deed: Callable[[World, Store], Receipt]
+) -> None:
+    prepare(world)
+    key(world, "new")
+    first, second = raced(world, lambda store: deed(world, store))
+    assert first.id == second.id
+    assert [False, True] == sorted([first.repeated, second.repeated])
+
+
+def test_a_repeat_at_once_keeps_its_command_once(world: World) -> None:
+    kept = world.speaker("agent:planner").remember("a note")
+    head = world.store.head.seq
+
+    def repeat(store: Store) -> Receipt:
+        return store.session(scope=SCOPE, actor="agent:planner").remember("a note", command_id="once")
+
+    assert [kept.id] * 2 == [receipt.id for receipt in raced(world, repeat)]
+    world.store._engine.refresh()
+    notes = world.store.sql(f"SELECT target FROM events WHERE seq > {head} AND type = 'refused'")[1]
+    assert [(kept.id,)] == notes

@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import muniment
 from muniment import Action, aio, otel
+from muniment._together import Said, retire_together, write_together
 from muniment.langgraph import MunimentStore
 from tests.worlds import AGENT, SCOPE, SIGNED, USER, World
 
@@ -42,6 +43,44 @@ def _attributes(exporter: InMemorySpanExporter) -> dict[str, object]:
 
 
 # --- which spans ------------------------------------------------------------------------------------------------------
+
+
+def test_what_an_adapter_writes_or_retires_together_is_one_span(world: World, exporter: InMemorySpanExporter) -> None:
+    agent, user = world.speaker(AGENT), world.speaker(USER)
+    said = write_together("remember", [Said(user, "one", {}), Said(agent, "two", {})])
+    write_together("remember", [Said(agent, "12 March", {"about": ("launch", "date")})])
+    write_together("supersede", [Said(agent, "two again", {"supersedes": said[1].id})])
+    user.retire(said[0].id, reason="over")
+    retire_together([(agent, said[1].id), (user, said[0].id)], reason="over")
+    with pytest.raises(muniment.Refused):
+        retire_together([(agent, user.remember("three").id)], reason="over")
+
+    spans = exporter.get_finished_spans()
+    assert [
+        ("create_memory", "remember"),
+        ("upsert_memory", "remember"),
+        ("update_memory", "supersede"),
+        ("update_memory", "retire"),
+        ("update_memory", "retire"),
+        ("create_memory", "remember"),
+        ("update_memory", "retire"),
+    ] == _told(spans)
+    attributes = [dict(span.attributes or {}) for span in spans]
+    # Of the two that were retired together, one was so already.
+    assert [2, 1, 1, 1, 1, 1, 1] == [each["gen_ai.memory.record.count"] for each in attributes]
+    assert {world.store.id} == {str(each["gen_ai.memory.store.id"]) for each in attributes}
+    assert "rank_too_low" == attributes[-1]["error.type"]
+    assert not [each for each in attributes if "gen_ai.memory.records" in each]
+
+
+def test_what_an_adapter_writes_is_told_only_where_the_host_asks_for_content(
+    world: World, exporter: InMemorySpanExporter
+) -> None:
+    otel.configure(content=True, tracer_provider=_provider(exporter))
+    write_together("remember", [Said(world.speaker(AGENT), "one", {}), Said(world.speaker(AGENT), "two", {})])
+
+    records = json.loads(str(_attributes(exporter)["gen_ai.memory.records"]))
+    assert ["one", "two"] == [record["content"] for record in records]
 
 
 def test_verbs_are_memory_operations_of_the_conventions(world: World, exporter: InMemorySpanExporter) -> None:

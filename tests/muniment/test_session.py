@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from muniment.events import SecretFound
-from tests.worlds import AGENT, EXTERNAL, World
+from muniment.events import RankTooLow, SecretFound
+from tests.worlds import AGENT, EXTERNAL, SCOPE, USER, World
 
 KEY = "AKIA" + "Q7XBM2ZLWF4KTRPD"
 
@@ -31,3 +31,25 @@ def test_a_secret_in_a_batch_is_counted_like_every_other_refusal(world: World, o
 
     assert 1 == world.store.stats()["refusals"]
     assert int(on_refusal == "skip") == len(world.speaker(AGENT).list())
+
+
+@pytest.mark.parametrize(
+    ("origin", "actor", "said_by", "rank"),
+    [
+        (None, "agent:unnamed", "agent:unnamed", "agent"),
+        ("web:https://x.example", "agent:unnamed", "web:https://x.example", "external"),
+        ("agent:other", "agent:unnamed", "agent:other", "agent"),
+        ("user", "user", "user", "user"),
+    ],
+)
+def test_i07_leaving_the_speaker_out_gives_no_authority(
+    world: World, origin: str | None, actor: str, said_by: str, rank: str
+) -> None:
+    said = world.speaker(USER).remember("I like tea.")
+    mem = world.store.session(scope=SCOPE, origin=origin)
+    record = mem.get(mem.remember("I like coffee.").id)
+
+    assert (actor, said_by, rank) == (record.actor, record.origin, record.rank)
+    if origin != "user":
+        with pytest.raises(RankTooLow):
+            mem.supersede(said.id, "I hate tea.")

@@ -38,10 +38,27 @@ def test_i05_sql_shows_nothing_of_what_another_process_forgot(store: Store) -> N
     with muniment.open(store.path, model="none") as other:
         other.session(scope="a", actor="agent:x").forget(receipt.id, reason="asked")
 
-    assert [(None, "erased")] == session.sql(query)[1]
-    assert [(None, "erased")] == store.sql(query, to=receipt.seq)[1]
-    assert [(None, "erased")] == past.sql(query)[1]
+    assert [] == session.sql(query)[1] == store.sql(query, to=receipt.seq)[1] == past.sql(query)[1]
+    stub = [(receipt.id, "erased")]
+    query = "SELECT id, status FROM stubs"
+    assert stub == session.sql(query)[1] == store.sql(query, to=receipt.seq)[1] == past.sql(query)[1]
     assert not past._past.graph._filled
+
+
+def test_what_was_erased_is_not_counted_and_its_stub_says_when_and_by_whom(store: Store) -> None:
+    session = store.session(scope="a", actor="agent:x")
+    kept, gone = session.remember("this stays"), session.remember("this goes")
+    assert [(2,)] == store.sql("SELECT count(*) FROM memories")[1]
+    receipt = session.forget(gone.id, reason="asked")
+
+    assert [(kept.id,)] == store.sql("SELECT id FROM memories")[1]
+    assert 1 == store.stats()["memories"]
+    told = "SELECT s.id, erased_by, erased_at, erasure, reason FROM stubs s JOIN tombstones t ON t.id = s.erasure"
+    assert {(gone.id, "agent:x", receipt.recorded_at, receipt.id, "asked")} == set(session.sql(told)[1])
+    # Everything that both views have is the same of both.
+    columns = [set(store.sql(f"SELECT * FROM {view}")[0]) for view in ("memories", "stubs")]
+    assert {"erased_at", "erased_by", "erasure"} == columns[1] - columns[0]
+    assert not {"content", "subject", "value", "source", "tags", "metadata", "reason"} & columns[1]
 
 
 def test_i04_sql_in_the_past_equals_sql_in_a_replayed_store(store: Store) -> None:

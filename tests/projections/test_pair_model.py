@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muniment.errors import BadArgument, ModelMissing
+from muniment.errors import BadArgument, ModelMissing, ModelUnfit
 from muniment.projections import load_pair_model
 from tests.projections.test_embedder import TABLE, write_model
 
@@ -37,7 +37,7 @@ def test_a_label_that_the_model_has_not_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_sentence_encoder_is_no_pair_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelMissing, match="logits"):
+    with pytest.raises(ModelUnfit, match="logits"):
         load_pair_model(write_model(tmp_path))
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from muniment.events._errors import BadArgument
 from muniment.projections import _vectors
+from muniment.projections._neighbours import NeighbourGraph
 from muniment.projections._vectors import VectorIndex
 
 DIM = 16
@@ -107,30 +108,89 @@ def test_other_dimensions_are_refused() -> None:
 def graphed(monkeypatch: pytest.MonkeyPatch) -> VectorIndex:
     monkeypatch.setattr(_vectors, "GRAPH_FROM", 500)
     index = made(unit(600))
-    assert index.build_graph()
+    build(index)
     return index
 
 
+def build(index: VectorIndex) -> None:
+    assert index.wants_graph
+    for work in index.building():
+        work()
+
+
 def test_no_graph_is_built_below_its_size() -> None:
-    assert not made(unit(10)).build_graph()
+    assert not made(unit(10)).wants_graph
+
+
+def exact(index: VectorIndex, query: NDArray[np.float32], rows: NDArray[np.int64], k: int) -> list[int]:
+    best: list[int] = rows[np.lexsort((rows, -index.scores(query, rows)))][:k].tolist()
+    return best
 
 
 def test_the_graph_gives_the_exact_cosines_and_nearly_always_the_exact_rows(graphed: VectorIndex) -> None:
     hits = 0
     for query in unit(50, 3):
         rows, cosines = graphed.search(query, allowed=None, upto=600, k=10)
-        exact, _ = graphed.search(query, allowed=np.ones(600, dtype=np.bool_), upto=600, k=10)
         assert graphed.scores(query, rows).tobytes() == cosines.tobytes()
-        hits += len(set(rows.tolist()) & set(exact.tolist()))
+        hits += len(set(rows.tolist()) & set(exact(graphed, query, np.arange(600), 10)))
     assert hits >= 490
 
 
 def test_rows_that_came_after_the_graph_are_found_too(graphed: VectorIndex) -> None:
-    late = unit(1, 77)
-    graphed.put([600], late)
-    assert graphed.search(late[0], allowed=None, upto=601, k=1)[0][0] == 600
-    assert graphed.build_graph()
-    assert graphed.search(late[0], allowed=None, upto=601, k=1)[0][0] == 600
+    late = unit(100, 77)
+    graphed.put(np.arange(600, 700), late)
+    assert graphed.search(late[3], allowed=None, upto=700, k=1)[0][0] == 603
+    build(graphed)
+    assert graphed._graph is not None
+    assert graphed._graph.size == 700
+    assert graphed.search(late[3], allowed=None, upto=700, k=1)[0][0] == 603
+
+
+def walked(graph: NeighbourGraph, query: NDArray[np.float32], k: int) -> None:
+    pytest.fail(f"a walk of {graph} for {k} finds too few near {query}")
+
+
+def test_few_wanted_rows_and_the_past_are_searched_without_the_graph(
+    graphed: VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NeighbourGraph, "nearest", walked)
+    query = unit(1, 5)[0]
+    allowed = np.arange(600) % 5 == 0
+    assert graphed.search(query, allowed=allowed, upto=600, k=10)[0].tolist() == exact(
+        graphed, query, np.flatnonzero(allowed), 10
+    )
+    assert graphed.search(query, allowed=None, upto=599, k=10)[0].tolist() == exact(graphed, query, np.arange(599), 10)
+
+
+def test_what_changes_while_a_graph_is_built_is_so_in_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_vectors, "GRAPH_FROM", 500)
+    monkeypatch.setattr(_vectors, "_BUILT_AT_ONCE", 100)
+    vectors, others = unit(600), unit(600, 9)
+    index = made(vectors)
+    for step, work in enumerate(index.building()):
+        # Of a part that is in, of the one that is being put in, and of one to come.
+        for row in (100 * step - 50, 100 * step + 50, 100 * step + 150):
+            if 0 <= row < 600:
+                change(index, row, others) if step % 2 else index.erase(row)
+        work()
+    graph = index._graph
+    assert graph is not None
+    kept = graph_bytes(graph)
+    for row in range(600):
+        now = index._floats(np.array([row])).tobytes()
+        assert bool(graph.holds(600)[row]) is bool(index._present[row])
+        assert not index._present[row] or now in kept
+        before = _vectors._on_grid(vectors[[row]]).tobytes()
+        assert now == before or before not in kept
+
+
+def change(index: VectorIndex, row: int, vectors: NDArray[np.float32]) -> None:
+    index.put([row], vectors[[row]])
+
+
+def graph_bytes(graph: NeighbourGraph) -> bytes:
+    state = cast("tuple[dict[str, NDArray[np.int8]]]", graph._index.__getstate__())
+    return state[0]["data_level0"].tobytes()
 
 
 def test_erasing_overwrites_the_graph_too(graphed: VectorIndex) -> None:
@@ -139,8 +199,7 @@ def test_erasing_overwrites_the_graph_too(graphed: VectorIndex) -> None:
     assert graph is not None
 
     def stored() -> bytes:
-        state = cast("tuple[dict[str, NDArray[np.int8]]]", graph.__getstate__())
-        return state[0]["data_level0"].tobytes()
+        return graph_bytes(graph)
 
     kept = graphed._matrix[123].tobytes()
     assert kept in stored()

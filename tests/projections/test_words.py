@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muniment.events._errors import BadArgument, ProjectionStale
+from muniment.projections._scoring import Floats, Rows, score
 from muniment.projections._tokens import analyze, analyze_query
-from muniment.projections._words import WordIndex
+from muniment.projections._words import WordIndex, WordStats
 
 WORDS = ("tea", "coffee", "launch", "march", "the", "don't", "20.04", "咖啡店", "커피를", "والكتاب", "กาแฟ", "दिल्ली")
 texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), max_size=25)
@@ -26,16 +28,22 @@ def made(rows: list[str], erased: set[int] | None = None) -> WordIndex:
     return index
 
 
+def scored(index: WordIndex, terms: Sequence[str], stats: WordStats, upto: int) -> tuple[Rows, Floats]:
+    rows, scores = score([(index, 0)], terms, stats, upto).best(np.ones(upto, np.bool_), upto)
+    order = np.argsort(rows)
+    return rows[order], scores[order]
+
+
 def asked(index: WordIndex, query: str, upto: int | None = None) -> tuple[list[int], bytes]:
     terms = analyze_query(query).terms
     upto = index.rows if upto is None else upto
-    rows, scores = index.scores(terms, index.statistics(terms, upto), upto)
+    rows, scores = scored(index, terms, index.statistics(terms, upto), upto)
     return rows.tolist(), scores.tobytes()
 
 
 def best(index: WordIndex, query: str) -> int:
     terms = analyze_query(query).terms
-    rows, scores = index.scores(terms, index.statistics(terms, index.rows), index.rows)
+    rows, scores = scored(index, terms, index.statistics(terms, index.rows), index.rows)
     return int(rows[np.lexsort((rows, -scores))[0]])
 
 
@@ -82,10 +90,10 @@ def test_statistics_of_partitions_add_up_to_those_of_the_whole(rows: list[str], 
     whole, left, right = made(rows), made(rows[::2]), made(rows[1::2])
     stats = left.statistics(terms, left.rows).plus(right.statistics(terms, right.rows))
     assert whole.statistics(terms, whole.rows) == stats
-    expected = dict(zip(*whole.scores(terms, stats, whole.rows), strict=True))
+    expected = dict(zip(*scored(whole, terms, stats, whole.rows), strict=True))
     for index, first in ((left, 0), (right, 1)):
-        for row, score in zip(*index.scores(terms, stats, index.rows), strict=True):
-            assert expected.pop(row * 2 + first) == score
+        for row, found in zip(*scored(index, terms, stats, index.rows), strict=True):
+            assert expected.pop(row * 2 + first) == found
     assert expected == {}
 
 
@@ -129,7 +137,7 @@ def test_a_dump_of_another_analyser_is_refused() -> None:
 def test_equal_texts_score_equal() -> None:
     index = made(["tea at noon", "coffee", "tea at noon"])
     terms = analyze_query("tea noon").terms
-    rows, scores = index.scores(terms, index.statistics(terms, 3), 3)
+    rows, scores = scored(index, terms, index.statistics(terms, 3), 3)
     assert rows.tolist() == [0, 2]
     assert scores[0] == scores[1]
 
