@@ -95,7 +95,7 @@ def _graph(path: Path) -> Result:
     engine = _opened(path)._engine
     file = VectorFile(engine.files.projections, Drawn.model_id, _DIM, engine.keys.live_key)
     rows = engine.state.register.rows[SCOPES[0]]
-    found = file.load().take(rows.slots_of(np.arange(len(rows))))
+    found = file.load().take(rows.numbers_of("slot", np.arange(len(rows))))
     kept = np.concatenate([vectors for _, vectors in found])
     index = hnswlib.Index(space="ip", dim=_DIM)
     index.init_index(max_elements=len(kept), M=LINKS, ef_construction=BUILDING_EFFORT, random_seed=1)

@@ -143,6 +143,7 @@ def _time(
         session.recall(question)
     whole = time_each([partial(session.recall, question) for question in questions])
     busy = time_each([partial(session.recall, question) for question in questions], clock=time.thread_time_ns)
+    filtered = _filtered(session, turns, questions)
     vectors_of = [engine.dense._embedder.embed_query(question) for question in questions]
     allowed = np.ones(size, dtype=np.bool_)
     dense = time_each(
@@ -154,6 +155,7 @@ def _time(
         "whole_p99_us": round(whole.p99),
         "whole_cpu_p50_us": round(busy.p50),
         "whole_cpu_p99_us": round(busy.p99),
+        "filtered_cpu_p50_us": filtered,
         "dense_cpu_p50_us": round(dense.p50),
         "dense_recall@10": _agreement(index, vectors_of, size),
         "embedding_p50_us": round(embedding.p50),
@@ -186,6 +188,21 @@ def _with_graph(
         "dense_recall@10": _agreement(index, vectors_of, upto),
         "built_s": round(built, 1),
     }
+
+
+def _filtered(session: muniment.Session, turns: list[muniment.Record], questions: list[str]) -> dict[str, int]:
+    """Return the p50 of recalls that are limited, each asked for once before; the limits leave half and more."""
+    limits: dict[str, dict[str, Any]] = {
+        "kinds": {"kinds": ["chat"]},
+        "where": {"where": {"role": turns[0].metadata["role"]}},
+        "valid_at": {"valid_at": max(turn.valid_from for turn in turns)},
+    }
+    found: dict[str, int] = {}
+    for name, limit in limits.items():
+        session.recall(questions[0], **limit)
+        calls = [partial(session.recall, question, **limit) for question in questions]
+        found[name] = round(time_each(calls, clock=time.thread_time_ns).p50)
+    return found
 
 
 def _variation(turns: list[muniment.Record], number: int) -> dict[str, object]:

@@ -1,11 +1,12 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
 from ._anew import VectorsAnew
-from ._beliefs import LIVE, Belief, Beliefs, Standing, is_listed
+from ._beliefs import Belief, Beliefs, is_listed
 from ._bundle import Projections, spans, without_collection
 from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
+from ._facets import Facets
 from ._graph import Graph
 from ._graph_rows import Row, Scopes
 from ._lookups import ById
@@ -15,8 +16,10 @@ from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
 from ._resolve import admitted_seq, is_quarantined
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
-from ._segments import Facets, Fragment, indexed_text
+from ._segments import Fragment, indexed_text
+from ._shapes import kind_number
 from ._snapshots import PROJECTION_VERSIONS, Made, Snapshots, fingerprints
+from ._standings import LIVE, Standing
 from ._state import (
     FAR_FUTURE,
     LATEST,
@@ -101,6 +104,7 @@ __all__ = [
     "is_listed",
     "is_quarantined",
     "judge",
+    "kind_number",
     "load_embedder",
     "load_pair_model",
     "may_change",

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from muniment.events import Status
 
+from ._columns import with_room
+from ._lookups import ScopeRows
 from ._register import Register
 from ._resolve import (
     Resolution,
@@ -28,16 +30,23 @@ from ._resolve import (
     superseded_by,
 )
 from ._sections import Buffer, PlainSections, Sections
-from ._state import FAR_FUTURE, FateKind, Memory
+from ._standings import (
+    LIVE,
+    Codes,
+    Rows,
+    Span,
+    Spans,
+    Standing,
+    code_of,
+    is_bound,
+    is_pending,
+    of_status,
+    offered,
+    span_of,
+)
+from ._state import FAR_FUTURE, LATEST, FateKind, Memory
 
-LIVE: Final = frozenset({Status.ACTIVE, Status.CONDITIONAL})
-
-
-class Standing(msgspec.Struct, frozen=True, gc=False):
-    """A memory's status at a point, and whether it holds there: valid, and for a keyed one the value of its key."""
-
-    status: Status
-    holds: bool
+_NO_CODES: Final[Codes] = np.zeros(0, dtype=np.uint8)
 
 
 class Belief(NamedTuple):
@@ -54,7 +63,8 @@ class Beliefs:
     def __init__(self, register: Register) -> None:
         self.register = register
         self._now = self._saved_at = -FAR_FUTURE
-        self._masks: dict[str, NDArray[np.bool_]] = {}
+        self._codes: dict[str, Codes] = {}
+        self._spans: dict[str, Spans] = {}
         self._changes: list[tuple[int, int]] = []
         self._saved = _NOTHING_SAVED
 
@@ -100,26 +110,49 @@ class Beliefs:
         author: str | None = None,
     ) -> NDArray[np.bool_]:
         """Return, for each row of a scope, whether it may be offered at the point; what is pending, to its author."""
-        present = known >= self.register.seq and valid_at >= self._now and not LIVE.symmetric_difference(statuses)
-        if not present:
-            return self._mask_by_asking(scope, valid_at, known, statuses, author)
-        self._advance(valid_at)
-        rows = len(self.register.rows.get(scope, ()))
-        mask = self._mask_of(scope)
-        return np.zeros(0, dtype=np.bool_) if mask is None else mask[:rows]
-
-    def _mask_by_asking(
-        self, scope: str, valid_at: int, known: int, statuses: Collection[Status], author: str | None
-    ) -> NDArray[np.bool_]:
-        rows = self.register.rows.get(scope, [])
-        mask = np.zeros(len(rows), dtype=np.bool_)
-        memo: dict[bytes, Resolution] = {}
-        history = not LIVE.issuperset(statuses)
-        for memory in self.register.in_scope(scope, known):
-            standing = self._standing(memory, valid_at, known, memo)
-            if standing.status in statuses and memory.erasure is None and is_listed(memory, standing.status, author):
-                mask[memory.row] = standing.holds or (history and standing.status not in LIVE)
+        present = known >= self.register.seq and valid_at >= self._now
+        # Before anything was asked, any instant may stand for the present.
+        self._advance(valid_at if present or self._now == -FAR_FUTURE else self._now)
+        rows = self.register.rows.get(scope)
+        if rows is None:
+            return np.zeros(0, dtype=np.bool_)
+        codes = self._room(scope, len(rows))[: len(rows)]
+        if present:
+            return _offered(rows, codes, statuses, author)
+        upto = rows.upto(known)
+        covers = (rows.column("valid_from") <= valid_at) & (valid_at < rows.column("valid_until"))
+        covers[upto:] = False
+        mask = of_status(codes, statuses) & covers
+        # Nothing live holds outside its own interval.
+        asked = is_bound(codes) & covers if LIVE.issuperset(statuses) else is_bound(codes[:upto])
+        bound = np.flatnonzero(asked)
+        if len(bound):
+            then = self._codes_at(scope, bound, codes[bound], valid_at, known)
+            mask[bound] = _offered(rows, then, statuses, author, bound)
         return mask
+
+    def _codes_at(self, scope: str, rows: Rows, codes: Codes, valid_at: int, known: int) -> Codes:
+        # Most of what was recorded by then stood as it does: only what a point in between can part is asked again.
+        memories, spans = self.register.rows[scope], self._spans.setdefault(scope, Spans())
+        known = LATEST if known >= self.register.seq else known
+        made: dict[bytes, Span] = {}
+        same = spans.reach(rows, valid_at, known, lambda row: self._span(memories[row], made))
+        then, memo = codes.copy(), dict[bytes, Resolution]()
+        apart = rows[~same]
+
+        def ask(row: int) -> int:
+            return code_of(self._standing(memories[row], valid_at, known, memo), bound=True)
+
+        then[~same] = spans.codes_at(apart, valid_at, known, ask)
+        return then
+
+    def _span(self, memory: Memory, made: dict[bytes, Span]) -> Span:
+        key, lookup = memory.envelope.belief_key, self.register.memories.get
+        if key is None or memory.envelope.many:
+            return span_of((memory,), self._now, lookup)
+        if key not in made:
+            made[key] = span_of(self.register.statements(memory), self._now, lookup)
+        return made[key]
 
     @property
     def saved_at(self) -> int:
@@ -132,22 +165,18 @@ class Beliefs:
         """Yield the answers of the present as sections."""
         self._advance(max(now, self._now))
         self._saved_at = self._now
-        parts: list[tuple[str, int]] = []
-        masks: list[NDArray[np.bool_]] = []
-        for scope in self.register.rows:
-            mask, rows = self._mask_of(scope), len(self.register.rows[scope])
-            parts.append((scope, rows))
-            masks.append(np.zeros(rows, np.bool_) if mask is None else mask[:rows])
+        parts = [(scope, len(rows)) for scope, rows in self.register.rows.items()]
+        codes = [self._room(scope, rows)[:rows].tobytes() for scope, rows in parts]
         changes = sorted((*self._changes, *self._saved.changes(self._now)))
         yield "beliefs", [_encode((self._now, parts))]
-        yield "beliefs.holds", [mask.tobytes() for mask in masks]
+        yield "beliefs.standings", codes
         yield "beliefs.changes", [np.array(changes, np.int64).tobytes()]
 
     def load(self, sections: Sections) -> None:
         """Stand on what was saved together with the register."""
         now, parts = _decode(sections.between("beliefs", 0, FAR_FUTURE))
         self._now = self._saved_at = now
-        self._masks, self._changes = {}, []
+        self._codes, self._spans, self._changes = {}, {}, []
         self._saved = _Saved(sections, parts)
 
     # --- the present --------------------------------------------------------------------------------------------------
@@ -171,14 +200,17 @@ class Beliefs:
         memo: dict[bytes, Resolution] = {}
         next_change: dict[tuple[str, bytes], int] = {}
         for memory in due.values():
-            room = self._room(memory)
+            codes = self._room(memory.scope, memory.row + 1)
             if self._is_plain(memory):
                 since, until = memory.envelope.valid_from, memory.valid_until
-                room[memory.row] = since <= now < until
+                standing, bound = Standing(_plain_status(memory), since <= now < until), False
                 change = since if since > now else until if until > now else FAR_FUTURE
             else:
-                room[memory.row] = self._standing(memory, now, register.seq, memo).holds
+                standing, bound = self._standing(memory, now, register.seq, memo), True
                 change = self._next_change(memory, now, next_change)
+            codes[memory.row] = code_of(standing, bound=bound)
+            if memory.scope in self._spans:
+                self._spans[memory.scope].drop(memory.row)
             if change < FAR_FUTURE:
                 heapq.heappush(self._changes, (change, memory.seq))
 
@@ -199,21 +231,12 @@ class Beliefs:
             kept[memory.scope, key] = _first_after(statements, now, self.register)
         return kept[memory.scope, key]
 
-    def _mask_of(self, scope: str) -> NDArray[np.bool_] | None:
-        mask = self._masks.get(scope)
-        if mask is None and (mask := self._saved.mask(scope)) is not None:
-            self._masks[scope] = mask
-        return mask
-
-    def _room(self, memory: Memory) -> NDArray[np.bool_]:
-        mask = self._mask_of(memory.scope)
-        needed = memory.row + 1
-        if mask is None or len(mask) < needed:
-            grown = np.zeros(max(256, 2 * needed), dtype=np.bool_)
-            if mask is not None:
-                grown[: len(mask)] = mask
-            self._masks[memory.scope] = mask = grown
-        return mask
+    def _room(self, scope: str, rows: int) -> Codes:
+        codes = self._codes.get(scope)
+        if codes is None:
+            codes = self._saved.codes(scope)
+        codes = self._codes[scope] = with_room(codes, rows)
+        return codes
 
     def _standing(self, memory: Memory, valid_at: int, known: int, memo: dict[bytes, Resolution]) -> Standing:
         envelope = memory.envelope
@@ -221,7 +244,7 @@ class Beliefs:
             return Standing(Status.ERASED, False)
         if not memory.fates and envelope.belief_key is None and not envelope.pending:
             # Nothing has happened to it, and nothing else bears on it: nearly every record, nearly always.
-            return Standing(Status.CONDITIONAL if envelope.conditional else Status.ACTIVE, memory.covers(valid_at))
+            return Standing(_plain_status(memory), memory.covers(valid_at))
         if is_quarantined(memory, known):
             return Standing(Status.QUARANTINED, False)
         if any(fate.kind is FateKind.REJECTED and fate.seq <= known for fate in memory.fates):
@@ -243,8 +266,7 @@ class Beliefs:
             if role is not Status.ACTIVE:
                 return Standing(role, False)
             here = resolution.current is not None and resolution.current.id == memory.id
-        status = Status.CONDITIONAL if memory.envelope.conditional else Status.ACTIVE
-        return Standing(status, here)
+        return Standing(_plain_status(memory), here)
 
 
 def is_listed(memory: Memory, status: Status, author: str | None) -> bool:
@@ -252,8 +274,24 @@ def is_listed(memory: Memory, status: Status, author: str | None) -> bool:
     return status is not Status.PENDING or author is None or memory.envelope.actor == author
 
 
+def _plain_status(memory: Memory) -> Status:
+    return Status.CONDITIONAL if memory.envelope.conditional else Status.ACTIVE
+
+
+def _offered(
+    memories: ScopeRows, codes: Codes, statuses: Collection[Status], author: str | None, rows: Rows | None = None
+) -> NDArray[np.bool_]:
+    # `rows` are those that the bytes are of, where they are not of all.
+    mask = offered(codes, statuses)
+    if author is not None and Status.PENDING in statuses:
+        for at in np.flatnonzero(mask & is_pending(codes)).tolist():
+            row = at if rows is None else int(rows[at])
+            mask[at] = is_listed(memories[row], Status.PENDING, author)
+    return mask
+
+
 class _Saved:
-    """What was saved of the present's answers: masks by scope, and when each of the others changes."""
+    """What was saved of the present's answers: standings by scope, and when each of the others changes."""
 
     def __init__(self, sections: Sections, parts: Sequence[tuple[str, int]]) -> None:
         self._sections = sections
@@ -264,12 +302,12 @@ class _Saved:
             start += rows
         self._changes: NDArray[np.int64] | None = None
 
-    def mask(self, scope: str) -> NDArray[np.bool_] | None:
-        """Return a copy of a scope's mask, once; None when none was saved."""
+    def codes(self, scope: str) -> Codes:
+        """Return a copy of a scope's standings, once; empty when none were saved."""
         start, end = self._bounds.pop(scope, (0, 0))
         if start == end:
-            return None
-        return np.frombuffer(self._sections.between("beliefs.holds", start, end), np.bool_).copy()
+            return _NO_CODES
+        return np.frombuffer(self._sections.between("beliefs.standings", start, end), np.uint8).copy()
 
     def reached(self, before: int, now: int) -> list[int]:
         """Return the sequence numbers of the memories that change after one instant, up to another."""

@@ -20,12 +20,13 @@ from muniment.events import (
     Status,
 )
 
-from ._beliefs import LIVE, Beliefs, Standing
+from ._beliefs import Beliefs
 from ._recall import Recall
 from ._register import ROLLED_BACK, Register
 from ._resolve import retired_from
 from ._sections import Buffer, Sections
 from ._segments import SEGMENT_BITS
+from ._standings import LIVE, Standing
 from ._state import FAR_FUTURE, LATEST, Erasure, Memory
 from ._tombstones import Tombstones
 from ._tree import Tree

@@ -329,7 +329,7 @@ class Dense:
             return
         if partition.erased:
             rows = rows[~np.isin(rows, sorted(partition.erased))]
-        for found, kept in self._kept.take(partition.rows.slots_of(rows)):
+        for found, kept in self._kept.take(partition.rows.numbers_of("slot", rows)):
             vectors.put(rows[found], kept)
 
     def _embed(self, embedder: Embedder, missing: list[_Missing], progress: Progress | None) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
+from ._columns import Column
 from ._state import Command, CommandRow, DecisionRecord, EventRow, Link, Memory
 from ._tables import Scopes, Table, key_of
 
@@ -116,6 +117,7 @@ class ScopeRows(Sequence[Memory]):
         self._table, self._numbers = table, numbers
         self._saved = len(numbers)
         self._fresh: list[Memory] = []
+        self._columns: dict[str, Column[Memory]] = {}
 
     def add(self, memory: Memory) -> None:
         """Add the newest memory, and tell it its row."""
@@ -151,13 +153,23 @@ class ScopeRows(Sequence[Memory]):
             return int(self._table.array("seq")[int(self._numbers[row])])
         return self._fresh[row - self._saved].seq
 
-    def slots_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the key slots of some rows, given in ascending order."""
-        saved = int(rows.searchsorted(self._saved))
-        fresh = [self._fresh[row - self._saved].slot for row in rows[saved:].tolist()]
-        if not saved:
-            return np.array(fresh, np.int64)
-        return np.concatenate((self._table.array("slot")[self._numbers[rows[:saved]]], np.array(fresh, np.int64)))
+    def column(self, name: str) -> NDArray[np.int64]:
+        """Return a column of the register's memories for all rows; it is not to be written to."""
+        found = self._columns.get(name)
+        if found is None:
+            base = self._table.array(name)[self._numbers] if self._saved else np.zeros(0, np.int64)
+            found = self._columns[name] = Column(base, self._table.shape.numbers[name])
+        return found.over(self._fresh)
+
+    def numbers_of(self, name: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a column of the register's memories for some rows, in any order."""
+        saved = rows < self._saved
+        found = np.empty(len(rows), np.int64)
+        if saved.any():
+            found[saved] = self._table.array(name)[self._numbers[rows[saved]]]
+        number_of = self._table.shape.numbers[name]
+        found[~saved] = [number_of(self._fresh[row - self._saved]) for row in rows[~saved].tolist()]
+        return found
 
     def upto(self, known: int) -> int:
         """Return how many rows were recorded up to a sequence number."""

@@ -61,7 +61,7 @@ from ._state import (
     Request,
 )
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Raised whenever the same log would give another register, unless `ACTS_VERSION` is enough."""
 ACTS_VERSION: Final = 1
 """Raised when only commands, decisions, confirmations, prohibitions, enrolments, requests or refusals would differ."""
@@ -261,6 +261,12 @@ class Register(Kept):
             return
         kind = FateKind.APPROVED if envelope.approve else FateKind.REJECTED
         self._add_fate(envelope.target, event, envelope, kind)
+        # Approved, it supersedes what it could not while it waited.
+        reviewed = self.memories.get(envelope.target)
+        if reviewed is not None and reviewed.envelope.supersedes is not None:
+            superseded = self.memories.get(reviewed.envelope.supersedes)
+            if superseded is not None:
+                self._touch(superseded)
 
     def _enrolled(self, event: Event, envelope: Enrolled) -> None:
         for enrolment in self.enrolments:

@@ -9,7 +9,7 @@ one, and from the log otherwise; one that is full is packed, and unpacked when a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from muniment.events import Location, MemoryBody, ProjectionStale
 
+from ._facet_index import FacetIndex, Mask
+from ._facets import NO_FACETS, Facets
 from ._joined import JoinedWords
 from ._lookups import ScopeRows
 from ._marks import marks_of, thread_of
@@ -29,17 +31,6 @@ SEGMENT_BITS: Final = 12
 _TAKEN_AT_ONCE: Final = 1 << 20
 """Characters of text after which a piece of a segment is taken into its words."""
 ReadBody = Callable[[Location], MemoryBody | None]
-
-
-class Facets(msgspec.Struct, array_like=True, frozen=True):
-    """What filters may ask of a row, the conversation that it is part of, and what dies with its body."""
-
-    tags: tuple[str, ...] = ()
-    metadata: bytes | None = None
-    thread: str | None = None
-
-
-NO_FACETS: Final = Facets()
 
 
 class Fragment(msgspec.Struct, array_like=True, frozen=True):
@@ -117,6 +108,7 @@ class ScopeWords:
         self._firsts: list[int] = []
         self._bounded = 0
         self._threads = Threads()
+        self._facets = FacetIndex()
         self._closed: JoinedWords | None = None
         self._waiting: set[int] = set()
         """Closed chunks of which rows were erased since they were joined."""
@@ -170,6 +162,7 @@ class ScopeWords:
     def erase(self, row: int) -> None:
         """Drop all that the row's body left here; what is not loaded yet is corrected when it is."""
         self.erased.add(row)
+        self._facets.erase(row)
         self._bound()
         number = bisect_right(self._firsts, row) - 1
         segment = self._segments.get(self._chunks[number])
@@ -271,27 +264,43 @@ class ScopeWords:
         self._bound()
         if self._threads.rows < self._bounded:
             self.absorb()
-            for chunk in self._chunks[bisect_right(self._firsts, self._threads.rows) - 1 :]:
-                segment = self._segments[chunk]
-                start = self._threads.rows - segment.first
-                # By row, not by facet: mostly one row came since.
-                named = [
-                    (segment.first + row, thread)
-                    for row in range(start, segment.words.rows)
-                    if (thread := segment.facets.get(row, NO_FACETS).thread) is not None
-                ]
-                self._threads.extend(segment.words.rows - start, named)
+            start = self._threads.rows
+            named = [(row, facets.thread) for row, facets in self._facets_from(start) if facets.thread is not None]
+            self._threads.extend(self._bounded - start, named)
         return self._threads
+
+    def with_tags(self, tags: Iterable[str]) -> Mask:
+        """Return which rows have all of some tags."""
+        self.absorb()
+        return self._facets.with_tags(tags, self._bounded, self._facets_from)
+
+    def with_values(self, where: Mapping[str, object]) -> Mask:
+        """Return which rows have each value under its key in their metadata."""
+        self.absorb()
+        return self._facets.with_values(where, self._bounded, self._facets_from)
+
+    def known_keys(self, keys: Collection[str]) -> set[str]:
+        """Return those of some keys that the metadata of any row has."""
+        self.absorb()
+        return self._facets.known_keys(keys, self._bounded, self._facets_from)
 
     def facets(self, row: int) -> Facets:
         """Return the facets of a row that was absorbed."""
         segment = self._segments[self._chunks[bisect_right(self._firsts, row) - 1]]
         return segment.facets.get(row - segment.first, NO_FACETS)
 
-    def all_facets(self) -> Iterator[Facets]:
-        """Yield the facets of every absorbed row that has any."""
-        for chunk in sorted(self._segments):
-            yield from self._segments[chunk].facets.values()
+    def _facets_from(self, start: int) -> Iterator[tuple[int, Facets]]:
+        """Yield the facets of the absorbed rows from one on, in order; those that have none are left out."""
+        for chunk in self._chunks[max(bisect_right(self._firsts, start) - 1, 0) :]:
+            segment = self._segments[chunk]
+            if segment.first >= start:
+                yield from ((segment.first + row, facets) for row, facets in segment.facets.items())
+                continue
+            # By row, not by facet: mostly one row came since.
+            for row in range(start - segment.first, segment.words.rows):
+                found = segment.facets.get(row)
+                if found is not None:
+                    yield segment.first + row, found
 
     def _below(self, upto: int) -> Iterator[tuple[JoinedWords | WordIndex, int]]:
         """Yield what holds the words of the rows below `upto`, and its first row: the closed segments as one."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
+
+from muniment.events import Kind
 
 from ._lookups import command_key, ends_of
 from ._state import CommandRow, DecisionRecord, EventRow, Link, Memory
@@ -26,7 +28,14 @@ def memory_shape(number: Number) -> Shape[Memory]:
     return Shape(
         name="memories",
         decode=msgspec.msgpack.Decoder(Memory).decode,
-        numbers={"seq": lambda m: m.seq, "scope": lambda m: number(m.scope), "slot": lambda m: m.slot},
+        numbers={
+            "seq": lambda m: m.seq,
+            "scope": lambda m: number(m.scope),
+            "slot": lambda m: m.slot,
+            "kind": lambda m: kind_number(m.envelope.kind),
+            "valid_from": lambda m: m.envelope.valid_from,
+            "valid_until": lambda m: m.valid_until,
+        },
         keys={
             "id": lambda m: (key_of(m.id),),
             "scope": lambda m: (number(m.scope),),
@@ -78,6 +87,11 @@ def event_shape(number: Number) -> Shape[EventRow]:
     )
 
 
+def kind_number(kind: str) -> int:
+    """Return the number of a kind in the column of kinds."""
+    return _KINDS.get(kind, len(_KINDS))
+
+
 def scope_of(record: _Scoped) -> str:
     """Return the scope of a record."""
     return record.scope
@@ -102,3 +116,7 @@ def parents_of(memory: Memory) -> Sequence[bytes]:
 def recalled_of(memory: Memory) -> Sequence[bytes]:
     """Return what had been recalled before a memory was written."""
     return memory.envelope.recalled
+
+
+# Saved with the register: other numbers take another VERSION of it.
+_KINDS: Final = {kind.value: number for number, kind in enumerate(Kind)}
