@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from muniment import Hit, Store
+from muniment import Hit, Session, Store
 from muniment._engine import Engine, Options
 from muniment._version import VERSION
 from muniment.events import Disk, create_store
@@ -31,9 +31,12 @@ _FIGURES = (("any", 5), ("any", 10), ("all", 5), ("all", 10))
 
 
 class _Asked(NamedTuple):
+    """`untold` is the strength before any session that answers was remembered."""
+
     question: dict[str, Any]
     ranked: list[str]
     strength: float
+    untold: float
 
 
 def measure_sessions(questions: Path, sessions: Path, count: int, cache: Path, model: str | None, roles: str) -> Result:
@@ -76,22 +79,32 @@ def _ask(one: dict[str, Any], kept: dict[str, list[tuple[str, str]]], cache: Pat
         store = Store(Engine(create_store(Path(folder) / "store", Disk(), 0), options, VERSION), created=True)
         with store:
             session = store.session(scope="eval/long", actor="user")
-            items = [item for s, d in _dated(one) for item in _turns(s, d, kept[s])]
-            for start in range(0, len(items), 500):
-                session.remember_many(items[start : start + 500], on_refusal="skip")
+            answers = set(one["answer_session_ids"])
+            _remember(session, [item for s, d in _dated(one) if s not in answers for item in _turns(s, d, kept[s])])
+            untold = store.head.seq
+            _remember(session, [item for s, d in _dated(one) if s in answers for item in _turns(s, d, kept[s])])
             store.embed()
-            hits = session.recall(one["question"], k=_K)
-            return _Asked(one, _ranked_sessions(hits), hits.strength)
+            ranked = _ranked_sessions(session.recall(one["question"], k=_K))
+            # With the usual `k`: it bounds the candidates, which are what strength is told from.
+            now, before = session.recall(one["question"]), session.recall(one["question"], known_at=untold)
+            return _Asked(one, ranked, now.strength, before.strength)
+
+
+def _remember(session: Session, items: list[dict[str, object]]) -> None:
+    for start in range(0, len(items), 500):
+        session.remember_many(items[start : start + 500], on_refusal="skip")
 
 
 def _row(half: str, found: list[_Asked]) -> Result:
     can = [one for one in found if not _is_unanswerable(one.question)]
     cannot = [one.strength for one in found if _is_unanswerable(one.question)]
     shares = {f"{how}@{k}": _share([(_gold(one), set(one.ranked[:k])) for one in can], how) for how, k in _FIGURES}
-    strengths = [one.strength for one in can]
+    strengths, untold = [one.strength for one in can], [one.untold for one in can]
     return {
         "half": half, "answerable": len(can), "unanswerable": len(cannot), **shares,
         "abstention_auc": auc(strengths, cannot), **error_rates(strengths, cannot),
+        "untold_auc": auc(strengths, untold),
+        "untold_not_called_weak": error_rates(strengths, untold)["unanswerable_not_called_weak"],
     }  # fmt: skip
 
 

@@ -150,7 +150,7 @@ class Hit(Record, frozen=True, kw_only=True):
     """
     A memory that was recalled, with the parts of its score and its rank in each arm, counted from 1.
 
-    `word_score` is its BM25 score, `dense_score` its cosine, `near_score` what the meaning of the turns around it adds.
+    `word_score` is its BM25 score, `dense_score` its cosine, `near_score` what its conversation adds.
     Each arm brings its best, at least 40, and ranks those: the rank is None of what something else brought.
     """
 

@@ -36,9 +36,10 @@ FEATURES: Final = (
 
 
 class Question(NamedTuple):
-    """What is asked, as far as ranking reads it."""
+    """What is asked, as far as ranking reads it; `actions` are those of the terms that say what somebody does."""
 
     terms: tuple[str, ...]
+    actions: frozenset[str]
     asks_when: bool
     says_i: bool
     dates: list[Named]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ._dates import named_dates
 from ._evidence import FEATURES, Evidence, Question, Reals, Rows, Witnesses
 from ._segments import ScopeWords
-from ._strength import signs_of, strength_of
+from ._strength import actions, signs_of, strength_of
 from ._threads import Threads
 from ._tokens import MAX_QUERY_CHARS, analyze_query
 from ._vectors import VectorIndex
@@ -42,7 +42,11 @@ WEIGHTS: Final = {
 }
 HISTORY: Final = 6.0
 """What a row loses that holds no longer: its successor, which may say less of the words asked for, comes first."""
+LIFT: Final = 0.3
+"""How far a turn is lifted from its own score towards what its conversation has in all."""
+_LIFTERS: Final = 40
 _OF_NEIGHBOURS: Final = ("meaning_before", "meaning_after")
+_MEANINGS: Final = ("meaning", *_OF_NEIGHBOURS)
 _WHEN = regex.compile(r"\b(?:when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long)\b")
 _I = regex.compile(r"\b(?:i|my|me|mine|i'm|i've|myself)\b")
 
@@ -85,6 +89,7 @@ class _Found(NamedTuple):
     live: Mask
     best_words: NDArray[np.float32]
     near_rows: Rows
+    labels: Rows
 
 
 def question_of(query: str) -> Question:
@@ -93,6 +98,7 @@ def question_of(query: str) -> Question:
     lower = text.lower()
     return Question(
         terms=analyze_query(query).terms,
+        actions=actions(text),
         asks_when=_WHEN.search(lower) is not None,
         says_i=_I.search(lower) is not None,
         dates=named_dates(text),
@@ -115,7 +121,10 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     features = np.concatenate([np.zeros((0, len(FEATURES))), *(part.evidence.features for part in found)])
     words = np.concatenate([_NO_SCORES, *(part.evidence.word_scores for part in found)])
     live = np.concatenate([np.zeros(0, dtype=np.bool_), *(part.live for part in found)])
-    scores = weighed(features) - np.where(live, 0.0, HISTORY)
+    labels = np.concatenate([_NO_ROWS, *(part.labels + base for part, base in zip(found, bases, strict=True))])
+    own = weighed(features) - np.where(live, 0.0, HISTORY)
+    lifts = lifts_of(own, labels, live)
+    scores = own + lifts
     best = np.lexsort((rows, -scores))[:k]
     best = np.concatenate((best[live[best]], best[~live[best]]))
     best_words = np.sort(np.concatenate([_NO_SCORES, *(part.best_words for part in found)]))[-depth:]
@@ -123,7 +132,7 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
     dense_ranks = _ranks(features[:, 0], features[best, 0])
     near_rows = np.concatenate([_NO_ROWS, *(part.near_rows + base for part, base in zip(found, bases, strict=True))])
     near = set(near_rows.tolist())
-    beside = sum(features[best, FEATURES.index(name)] * WEIGHTS[name] for name in _OF_NEIGHBOURS)
+    beside = lifts[best] + sum(features[best, FEATURES.index(name)] * WEIGHTS[name] for name in _OF_NEIGHBOURS)
     hits = [
         Fused(
             row=(row := int(rows[at])),
@@ -135,15 +144,15 @@ def rank(question: Question, vector: NDArray[np.float32] | None, scopes: Sequenc
             near_score=float(by_neighbours),
         )
         for at, word_rank, dense_rank, by_neighbours in zip(
-            best.tolist(), word_ranks, dense_ranks, np.broadcast_to(beside, len(best)).tolist(), strict=True
+            best.tolist(), word_ranks, dense_ranks, beside.tolist(), strict=True
         )
     ]
     if not hits:
         return Ranking(hits, 0.0)
     held = np.concatenate([part.evidence.held for part in found])
     named = np.concatenate([part.evidence.named for part in found])
-    signs = signs_of(question.terms, stats, scores, held, named, WEIGHTS["speaker"])
-    return Ranking(hits, strength_of(signs, with_vectors=vector is not None))
+    by_words = own - sum(features[:, FEATURES.index(name)] * WEIGHTS[name] for name in _MEANINGS)
+    return Ranking(hits, strength_of(signs_of(question, stats, by_words, held, named, WEIGHTS["speaker"])))
 
 
 def weighed(features: Reals) -> Reals:
@@ -153,6 +162,27 @@ def weighed(features: Reals) -> Reals:
     for number, name in enumerate(FEATURES):
         total += features[:, number] * WEIGHTS[name]
     return total
+
+
+def lifts_of(scores: Reals, labels: Rows, live: Mask) -> Reals:
+    """
+    Return by how much each row's conversation lifts it; nothing where it stands alone.
+
+    A score is the logarithm of odds, up to a constant. What a conversation has in all is the logarithm of the sum over
+    those of its live rows that are among the best.
+    """
+    best = np.argsort(-scores, kind="stable")[:_LIFTERS]
+    best = best[live[best]]
+    if not len(best):
+        return np.zeros(len(scores), dtype=np.float64)
+    odds = np.exp(scores - scores[best[0]])
+    distinct, of = np.unique(labels[best], return_inverse=True)
+    total = np.bincount(of, weights=odds[best])
+    at = np.minimum(np.searchsorted(distinct, labels), len(distinct) - 1)
+    others = total[at] * ((distinct[at] == labels) & live)
+    others[best] -= odds[best]
+    lifted: Reals = LIFT * np.log1p(others / odds)
+    return lifted
 
 
 def _candidates(
@@ -171,7 +201,7 @@ def _candidates(
     if cosines is None:
         # Without vectors a neighbour that holds none of the words is no match, only the turn beside one.
         rows = rows[words.seen([rows]).scores(rows) > 0]
-    return _Found(rows, witnesses.of(rows), live[rows], best_words, near)
+    return _Found(rows, witnesses.of(rows), live[rows], best_words, near, scope.threads.labels(rows))
 
 
 def _fitted(mask: Mask, upto: int) -> Mask:

@@ -22,6 +22,7 @@ class Threads:
     def __init__(self) -> None:
         self._before: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         self._after: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self._labels: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         self._last: dict[str, int] = {}
         self._threads: dict[int, str] = {}
         self.rows = 0
@@ -31,11 +32,12 @@ class Threads:
         upto = self.rows + count
         self._reserve(upto)
         self._before[self.rows : upto] = self._after[self.rows : upto] = NOBODY
+        self._labels[self.rows : upto] = np.arange(self.rows, upto)
         for row, name in threads:
             before = self._last.get(name, NOBODY)
             self._before[row] = before
             if before != NOBODY:
-                self._after[before] = row
+                self._after[before], self._labels[row] = row, self._labels[before]
                 # Only the last row of a conversation needs its name, so that an erasure can find the one before.
                 self._threads.pop(before, None)
             self._threads[row] = name
@@ -65,6 +67,10 @@ class Threads:
         """Return the turn after each row; NOBODY where there is none, or no row."""
         return self._follow(self._after, rows)
 
+    def labels(self, rows: Rows) -> Rows:
+        """Return numbers that are equal for two rows, neither erased, exactly when they are in one conversation."""
+        return self._labels[rows].astype(np.int64)
+
     def _follow(self, links: NDArray[np.int32], rows: Rows) -> Rows:
         if not self.rows:
             return np.full(len(rows), NOBODY, dtype=np.int64)
@@ -74,7 +80,7 @@ class Threads:
         if needed <= len(self._before):
             return
         room = max(256, needed, len(self._before) * 3 // 2)
-        for name in ("_before", "_after"):
+        for name in ("_before", "_after", "_labels"):
             grown = np.full(room, NOBODY, dtype=np.int32)
             grown[: self.rows] = getattr(self, name)[: self.rows]
             setattr(self, name, grown)

@@ -12,6 +12,7 @@ from muniment import Hit, Session
 from muniment.projections._contradictions import PROPOSED_FROM, judge
 from muniment.projections._dates import Named, named_dates, nearness
 from muniment.projections._embedder import packaged_embedder
+from muniment.projections._strength import actions
 from tests.worlds import AGENT, USER, World
 
 MakeWorld = Callable[[], World]
@@ -34,6 +35,44 @@ def test_a_turn_is_lifted_by_the_words_of_the_turn_before_it_in_its_conversation
     hits = agent.recall("buy beetroot", k=3)
 
     assert "at the market, the stall has beetroot on Fridays" in [hit.content for hit in hits[:2]]
+
+
+def far(name: str) -> list[str]:
+    """Turns between two that are to be no neighbours; the same words said twice would be one memory."""
+    return [f"{number} {name}" for number in ("one", "two", "three", "four", "five", "six")]
+
+
+def test_a_conversation_that_says_more_of_what_is_asked_lifts_its_turns_and_no_lone_memory(world: World) -> None:
+    agent = world.speaker(AGENT)
+    rich = say(agent, "the quince is ripe", *far("x"), "a quince for Ann", conversation="rich")
+    poor = say(agent, "that quince is ripe", *far("y"), "a pear for Ann", conversation="poor")
+
+    hits = {hit.id: hit for hit in agent.recall("quince ripe", k=20)}
+
+    assert hits[poor[0]].score < hits[rich[0]].score < hits[poor[0]].score + 1
+    assert hits[poor[0]].near_score < hits[rich[0]].near_score
+
+
+def test_a_memory_in_no_conversation_is_not_lifted(world: World) -> None:
+    agent = world.speaker(AGENT)
+    lone = [agent.remember(text).id for text in ("that quince is ripe", "a quince for Ann")]
+    told = say(agent, "the quince is ripe", "a quince for Bob")
+
+    lifts = {hit.id: hit.near_score for hit in agent.recall("quince ripe")}
+
+    assert [0.0, 0.0] == [lifts[each] for each in lone]
+    assert 0.0 < lifts[told[0]]
+
+
+def test_what_is_not_live_lifts_nothing(world: World) -> None:
+    user = world.speaker(USER)
+    first = say(user, "the quince is ripe", *far("x"), "a quince for Ann", conversation="first")
+    second = say(user, "that quince is ripe", *far("y"), "a quince for Bob", conversation="second")
+    user.retire(second[-1], reason="over")
+
+    found = scores(user.recall("quince ripe", k=20, status=("active", "retired")))
+
+    assert found[second[0]] < found[first[0]]
 
 
 @pytest.mark.parametrize("how", ["forget", "retire", "supersede"])
@@ -183,6 +222,37 @@ def test_words_that_nothing_found_holds_weaken_the_evidence_unless_they_only_ask
     unmet = agent.recall("Agathe the welder and blue bicycles bought in Ghent").strength
 
     assert unmet < asking - 0.05
+
+
+def test_a_word_counts_less_the_further_below_the_best_the_memory_that_holds_it_is(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the blue bicycle was bought in Ghent")
+    agent.remember("the blue bicycle was mended, and the lock was bought in Liege")
+    agent.remember("a postcard from Oslo")
+
+    near = agent.recall("blue bicycle bought in Liege").strength
+    far = agent.recall("blue bicycle bought in Oslo").strength
+    nowhere = agent.recall("blue bicycle bought in Malmo").strength
+
+    assert nowhere < far < near
+
+
+def test_what_somebody_does_may_be_told_in_other_words(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the blue bicycle is from a shop in Ghent")
+
+    acted = agent.recall("which blue bicycle did I purchase in Ghent").strength
+    named = agent.recall("which blue bicycle, purchase in Ghent").strength
+
+    assert named < acted - 0.1
+
+
+def test_actions_are_known_by_where_they_stand() -> None:
+    assert {"purchas"} == actions("which bicycle did I just purchase in Ghent?")
+    assert {"giv"} == actions("what did my dad give me?")
+    assert {"visit", "return"} == actions("Did Ann visit Oslo before she returned?")
+    # In Swedish `i` is a preposition, in English one writes it large.
+    assert frozenset() == actions("hur länge var jag i Stockholm?")
 
 
 def test_what_somebody_else_said_weakens_the_evidence_for_whom_the_question_names(world: World) -> None:

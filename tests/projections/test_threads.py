@@ -71,3 +71,22 @@ def test_a_turn_is_marked_by_who_speaks_and_what_it_does() -> None:
     assert [spoken_by("ann"), spoken_by("lee"), ASKS] == marks_of(body("Ann Lee: shall we go?"))
     assert [spoken_by("ann"), USER, NAMES_A_TIME] == marks_of(body("I left yesterday", speaker="Ann", role="user"))
     assert [] == marks_of(body("note: nothing of the kind"))
+
+
+@given(names, st.sets(st.integers(0, 19)), names)
+def test_rows_of_one_conversation_share_a_label_whatever_was_erased(
+    first: list[str | None], erased: set[int], later: list[str | None]
+) -> None:
+    threads = made(first)
+    for row in erased:
+        if row < len(first):
+            threads.erase(row)
+    extend(threads, later)
+
+    named = first + later
+    labels = threads.labels(np.arange(len(named), dtype=np.int64)).tolist()
+    there = [row for row in range(len(named)) if row not in erased or row >= len(first)]
+    for a in there:
+        for b in there:
+            same = a == b or (named[a] is not None and named[a] == named[b])
+            assert same == (labels[a] == labels[b])
