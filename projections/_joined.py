@@ -131,9 +131,8 @@ class JoinedWords:
         # What was asked for last is dropped last.
         found = self._kept.pop(term, None)
         if found is None:
+            # What nobody holds is kept too: most terms that a question is asked for as a name are nobody's.
             found = self._gathered(term)
-            if not len(found[0]):
-                return found
             self._size += len(found[0]) + _PER_LIST
             while self._kept and self._size > max(KEPT_AT_LEAST, KEPT_PER_ROW * self.rows):
                 dropped, _ = self._kept.pop(next(iter(self._kept)))
