@@ -162,7 +162,7 @@ def run(args: argparse.Namespace) -> dict[str, object]:
 
 def _make(path: Path) -> None:
     with muniment.open(path, create=True, model="none") as store:
-        store.session(scope=SCOPE).remember_many([{"content": f"before {n}"} for n in range(BATCH)])
+        store.session(scope=SCOPE, actor="user").remember_many([{"content": f"before {n}"} for n in range(BATCH)])
 
 
 def _one(where: Path, seed: int, processes: int) -> tuple[str, list[tuple[str, str]]]:
@@ -232,7 +232,7 @@ def _open(path: Path, disk: Disk) -> Store:
 
 
 def _work(store: Store, chance: random.Random, name: str, tell: Tell) -> None:
-    mem = store.session(scope=SCOPE)
+    mem = store.session(scope=SCOPE, actor="user")
     mine: list[str] = []
     for call in range(CALLS):
         if mine and chance.random() < 0.4:
@@ -254,7 +254,7 @@ def _work(store: Store, chance: random.Random, name: str, tell: Tell) -> None:
 def _check(path: Path, told: Told) -> Iterator[tuple[str, str]]:
     try:
         with muniment.open(path, model="none") as store:
-            mem = store.session(scope=SCOPE)
+            mem = store.session(scope=SCOPE, actor="user")
             mem.remember("one more")
             yield from _check_memories(mem, told)
             report = store.verify()

@@ -152,7 +152,7 @@ class Trial:
             log.embed()
             if _answers(store) != _answers(log):
                 yield "answered_wrong", self.how
-            session = store.session(scope=SCOPE)
+            session = store.session(scope=SCOPE, actor="user")
             for identity, text in self._kept.items():
                 content = session.get(identity).content
                 if identity in self._gone and content is not None:
@@ -184,6 +184,6 @@ class Trial:
 
 
 def _answers(store: Store) -> list[object]:
-    session = store.session(scope=SCOPE)
+    session = store.session(scope=SCOPE, actor="user")
     hits = [[(hit.id, hit.score, hit.content) for hit in session.recall(question, k=10)] for question in QUESTIONS]
     return [hits, [(b.id, b.value, b.content) for b in session.beliefs()]]

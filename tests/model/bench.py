@@ -180,7 +180,7 @@ class Bench:
         # What it says is what the live store said then; that the live store still says so of then, all positions tell.
         with muniment.open(path, model="none", clock=lambda: now) as store:
             for scope, expected in answers.items():
-                for name, answer in self._answers(store.session(scope=scope), None, None).items():
+                for name, answer in self._answers(store.session(scope=scope, actor="user"), None, None).items():
                     self.same(f"stopped, {name}", answer, expected[name])
 
     def _compare(
