@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._postings import Numbers
-from ._words import K1, PREFIX_BYTES, B, PackedWords, WordIndex, WordStats
+from ._words import PREFIX_BYTES, PackedWords, WordIndex, WordStats, shares
 
 KEPT_AT_LEAST: Final = 1 << 22
 KEPT_PER_ROW: Final = 8
@@ -17,7 +17,6 @@ KEPT_PER_ROW: Final = 8
 _PER_LIST: Final = 32
 """What a list itself takes, in entries; most terms are rare."""
 _NEAR: Final = 1.02
-_MOST_SHARES: Final = 1 << 16
 Lists = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -39,6 +38,7 @@ class JoinedWords:
         self._kept: dict[str, Lists] = {}
         self._size = 0
         self._most: dict[str, tuple[float, float]] = {}
+        """Of terms whose lists are kept, for which mean their highest share was found, and the share."""
         for part in parts:
             self._add(part)
 
@@ -135,8 +135,9 @@ class JoinedWords:
             found = self._gathered(term)
             self._size += len(found[0]) + _PER_LIST
             while self._kept and self._size > max(KEPT_AT_LEAST, KEPT_PER_ROW * self.rows):
-                dropped, _ = self._kept.pop(next(iter(self._kept)))
-                self._size -= len(dropped) + _PER_LIST
+                oldest = next(iter(self._kept))
+                self._size -= len(self._kept.pop(oldest)[0]) + _PER_LIST
+                self._most.pop(oldest, None)
         self._kept[term] = found
         rows, counts = found
         if upto < self.rows and len(rows) and rows[-1] >= upto:
@@ -153,11 +154,7 @@ class JoinedWords:
         at, share = self._most.get(term, (0.0, 0.0))
         if not at or not 1 / _NEAR <= mean / at <= _NEAR:
             rows, counts = self.postings(term, self.rows)
-            often, lengths = counts.astype(np.float32), self._lengths[rows].astype(np.float32)
-            damping = lengths * np.float32(K1 * B / mean) + np.float32(K1 * (1 - B))
-            at, share = mean, float((often / (often + damping)).max(initial=0))
-            if len(self._most) >= _MOST_SHARES:
-                self._most.clear()
+            at, share = mean, float(shares(counts, self._lengths[rows], mean).max(initial=0))
             self._most[term] = at, share
         return min(1.0, share * max(1.0, mean / at))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._joined import JoinedWords
-from ._words import K1, B, WordIndex, WordStats, weight
+from ._words import K1, WordIndex, WordStats, shares, weight
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -108,14 +108,12 @@ class _Asked:
 class _Piece:
     def __init__(self, words: JoinedWords | WordIndex, first: int, rows: int, terms: list[_Term], mean: float) -> None:
         self._words, self.first, self.end, self.terms = words, first, first + rows, terms
-        self._by_length, self._flat = np.float32(K1 * B / mean), np.float32(K1 * (1 - B))
+        self._mean = mean
 
     def part(self, term: _Term, at: NDArray[np.int64] | None = None) -> Floats:
         """Return what a term adds to the score of each of its rows, or of those at some places of its list."""
         rows, counts = (term.rows, term.counts) if at is None else (term.rows[at], term.counts[at])
-        often = counts.astype(np.float32)
-        damping = self._words.lengths(rows).astype(np.float32) * self._by_length + self._flat
-        return np.asarray(often / (often + damping) * term.factor, dtype=np.float32)
+        return shares(counts, self._words.lengths(rows), self._mean) * term.factor
 
 
 class _Whole:

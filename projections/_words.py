@@ -293,6 +293,14 @@ def _parse(dump: bytes) -> _Saved:
     return saved
 
 
+def shares(counts: NDArray[np.int32], lengths: NDArray[np.int32], mean: float) -> NDArray[np.float32]:
+    """Return which share of a term's weight each row gets that holds it; `mean` is that of all lengths."""
+    # The same operations on the same numbers whatever came later, so that the past answers bit by bit.
+    often = counts.astype(np.float32)
+    damping = lengths.astype(np.float32) * np.float32(K1 * B / mean) + np.float32(K1 * (1 - B))
+    return np.asarray(often / (often + damping), dtype=np.float32)
+
+
 def weight(rows: int, found_in: int) -> float:
     """Return how much it says that a row holds a term which that many rows hold."""
     return math.log1p((rows - found_in + 0.5) / (found_in + 0.5))
