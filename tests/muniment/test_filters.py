@@ -59,7 +59,7 @@ def _check(session: Session) -> None:
         ),
     ]  # fmt: skip
     for filters, expected in asked:
-        found = session.recall("quince", k=1000, **filters)  # type: ignore[arg-type]
+        found = session.recall("quince", k=1000, **filters)  # type: ignore[arg-type]  # drawn by name
         assert sorted(hit.id for hit in expected) == sorted(hit.id for hit in found), filters
 
 

@@ -69,7 +69,7 @@ _STEPS = st.lists(
 def _perform(history: History, verb: str, fields: dict[str, object] | None, number: int) -> None:
     memories = history.memories
     if verb == "remember":
-        history.remember(f"text {number}", **fields or {})  # type: ignore[arg-type]
+        history.remember(f"text {number}", **fields or {})  # type: ignore[arg-type]  # by name
     elif verb == "ask":
         for scope in SCOPES:
             history.state.beliefs.mask(scope, valid_at=number * STEP, known=LATEST)
@@ -81,7 +81,7 @@ def _perform(history: History, verb: str, fields: dict[str, object] | None, numb
     elif memories:
         target = memories[number % len(memories)]
         if verb == "supersede":
-            history.remember("instead", **{**(fields or {}), "scope": target.scope}, supersedes=target)  # type: ignore[arg-type]
+            history.remember("instead", **{**(fields or {}), "scope": target.scope}, supersedes=target)  # type: ignore[arg-type]  # by name
         elif verb == "forget":
             history.forget(target)
         else:
