@@ -15,7 +15,8 @@ Steps of a rotation, with what a crash after each leaves:
     3. fsync of keys/: as before
     4. new root into one root slot, fsync: the commit. The newer slot wins from here on
     5. new root over the other slot, fsync: the old root is gone from the disk
-    6. removal of old tables and pages, fsync of keys/: sealed leftovers that no root opens
+    6. removal of old tables and pages, not synced: what comes back is sealed, no root opens it, and the next rotation
+       removes it
 
 `finish` runs steps 5 and 6, on the normal path and, through `resume`, when the next holder of the lock recovers.
 """
@@ -285,13 +286,9 @@ class KeyTree:
             self._write_root_slot(stale, epoch, root)
         keep = {_pages_name(*file) for file in {(ref.epoch, ref.revision) for ref in self._table.pages}}
         keep.add(_table_name(self._table.epoch, self._table.revision))
-        removed = False
         for path in self._directory.iterdir():
             if path.name not in keep:
                 self._disk.remove(path)
-                removed = True
-        if removed:
-            self._disk.sync_directory(self._directory)
 
     def _revise(self, table: _Table) -> None:
         # Same root, so the older revision may stay on the disk: it dies with this root at the next rotation.
