@@ -3,7 +3,8 @@ Compares a fresh result with the committed one, figure by figure.
 
 What an evaluation counts or decides must come out the same; a share or a percentage may move a little, since another
 processor rounds otherwise. Durations, rates, their ratios and peaks of memory are noisy: they are compared by a factor,
-and only where processor and number of cores are those of the committed run. Tails (p99, slowest) and what chance deals
+and only where processor and number of cores are those of the committed run. A machine that takes longer for a fixed
+loop than that of the committed run may take longer by as much. Tails (p99, slowest) and what chance deals
 out are left out.
 """
 
@@ -26,7 +27,7 @@ FREE: Final = re.compile(
     r"|/histories$|/steps$|load_average|seconds|blocks_inflated|bytes_scanned|attacks ended|for example|first dry run"
     r"|_rss|rss_|/load_s|/minutes|packages/|import_ms|/killed$|/secrets/|needles|_where/|cut_short|caps_s"
 )
-
+_LISTED: Final = re.compile(r"/(hits|failed_controls)/\d+$")
 
 _NAMING: Final = frozenset(
     {
@@ -67,7 +68,7 @@ def compare(committed: Document, fresh: Document, *, factor: float, only: str | 
     """Compare two result files. `only` is a pattern of figures, where the fresh run was a smaller one."""
     known = dict(_figures(committed["result"], ""))
     made = dict(_figures(fresh["result"], ""))
-    times = _same_machine(committed, fresh)
+    times, slower = _same_machine(committed, fresh), _slower(committed, fresh)
     compared, found = 0, list[Difference]()
     for figure, before in known.items():
         if FREE.search(figure) or (only is not None and not re.search(only, figure)):
@@ -77,8 +78,11 @@ def compare(committed: Document, fresh: Document, *, factor: float, only: str | 
             continue
         compared += 1
         after = made.get(figure)
-        if not _alike(before, after, timed=timed, factor=factor):
+        if not _alike(before, after, timed=timed, factor=factor * slower):
             found.append(Difference(figure.lstrip("/"), before, after, timed))
+    # A list of what went wrong is empty where nothing did.
+    wrong = [figure for figure in made if figure not in known and _LISTED.search(figure)]
+    found += [Difference(figure.lstrip("/"), None, made[figure], timed=False) for figure in wrong]
     return Comparison(compared, tuple(found))
 
 
@@ -97,6 +101,14 @@ def _alike(before: object, after: object, *, timed: bool, factor: float) -> bool
 def _same_machine(committed: Document, fresh: Document) -> bool:
     one, other = cast("Document", committed["machine"]), cast("Document", fresh["machine"])
     return (one["cpu"], one["cores"]) == (other["cpu"], other["cores"])
+
+
+def _slower(committed: Document, fresh: Document) -> float:
+    """Return by which factor one of the two machines takes longer for the same loop; 1 where that was not measured."""
+    one, other = (cast("Document", each["machine"]).get("loop_ms") for each in (committed, fresh))
+    if not isinstance(one, float) or not isinstance(other, float):
+        return 1.0
+    return max(one / other, other / one)
 
 
 def _figures(value: object, path: str) -> Iterator[tuple[str, object]]:

@@ -63,6 +63,19 @@ def test_times_of_another_machine_are_not_compared_and_counts_are() -> None:
     assert ["missed"] == differs(before, {"recall_p50_us": 900, "missed": 3}, cpu="another")
 
 
+def test_a_machine_that_takes_longer_for_the_same_loop_may_take_longer() -> None:
+    before, after = document({"recall_p50_us": 100, "missed": 0}), document({"recall_p50_us": 390, "missed": 1})
+    for one, loop_ms in ((before, 10.0), (after, 20.0)):
+        cast("Result", one["machine"])["loop_ms"] = loop_ms
+    assert ["missed"] == [one.figure for one in compare(before, after, factor=2.0).differences]
+    cast("Result", after["machine"])["loop_ms"] = 10.0
+    assert {"missed", "recall_p50_us"} == {one.figure for one in compare(before, after, factor=2.0).differences}
+
+
+def test_what_went_wrong_is_named_where_nothing_did() -> None:
+    assert ["failed_controls/0"] == differs({"failed_controls": []}, {"failed_controls": ["planted and not found"]})
+
+
 def test_rows_are_compared_by_name_and_a_smaller_run_by_what_it_has() -> None:
     before: Result = {"rows": [{"peer": "a", "left": 0}, {"peer": "b", "left": 5}]}
     assert [] == differs(before, {"rows": [{"peer": "b", "left": 5}, {"peer": "a", "left": 0}]})
@@ -92,6 +105,10 @@ def test_the_steps_take_less_than_forty_minutes() -> None:
 def test_the_campaigns_are_named_apart() -> None:
     text = (ROOT / "eval" / "README.md").read_text(encoding="utf-8")
     assert [] == [command_of(step) for step in CAMPAIGNS if f"`{command_of(step)}` | {step.minutes:g} |" not in text]
+
+
+def test_a_step_whose_times_are_compared_runs_alone() -> None:
+    assert {step.committed for step in STEPS if step.is_timed} == {step.committed for step in SPEED} | {"peers"}
 
 
 def test_a_step_that_cannot_run_fails_and_one_without_data_is_skipped(tmp_path: Path) -> None:
