@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from ._erasure_scan import Hit, Needle, byte_needles, compressors, text_needles, vector_needles
 
+_REPLACED: Final = 40
 _TEXT = "control: the zyzzyvaform sleeps quietly below forty bridges of Quinquagenaria"
 
 
@@ -34,6 +36,7 @@ def planted_needles() -> list[Needle]:
 def plant(directory: Path) -> None:
     """Write everything that `planted_needles` looks for, and sync it."""
     directory.mkdir()
+    os.sync()  # what was written before and has no place yet must not be given one that is left below
     plain = [
         n.pattern for n in planted_needles() if n.kind.split("-")[-1] not in ("removed", "renamed", *compressors())
     ]
@@ -42,12 +45,16 @@ def plant(directory: Path) -> None:
         for name, pack in compressors().items()
     ]
     _write(directory / "there", b"".join(os.urandom(37) + data for data in [*plain, *blocks]))
-    _write(directory / "secret", _key("renamed").ljust(8192, b"\0"))
-    _write(directory / ".secret.new", os.urandom(32).ljust(8192, b"\0"))
-    (directory / ".secret.new").replace(directory / "secret")
-    # Last, and long: what is written next may be given the blocks of a file that was just removed.
+    # Long, and often: what is written next may be given the blocks that a file has just left.
     _write(directory / "removed", b"".join(os.urandom(4000) + _key("removed") for _ in range(500)))
     (directory / "removed").unlink()
+    secrets = [directory / f"secret-{number}" for number in range(_REPLACED)]
+    for secret in secrets:
+        _write(secret, _key("renamed").ljust(8192, b"\0"))
+    for secret in secrets:
+        beside = secret.with_name(f".{secret.name}.new")
+        _write(beside, os.urandom(32).ljust(8192, b"\0"))
+        beside.replace(secret)
 
 
 def missed(hits: list[Hit], *, raw: bool) -> list[str]:
