@@ -286,9 +286,9 @@ class KeyTree:
             self._write_root_slot(stale, epoch, root)
         keep = {_pages_name(*file) for file in {(ref.epoch, ref.revision) for ref in self._table.pages}}
         keep.add(_table_name(self._table.epoch, self._table.revision))
-        for path in self._directory.iterdir():
-            if path.name not in keep:
-                self._disk.remove(path)
+        for name in os.listdir(self._directory):
+            if name not in keep:
+                self._disk.remove(self._directory / name)
 
     def _revise(self, table: _Table) -> None:
         # Same root, so the older revision may stay on the disk: it dies with this root at the next rotation.

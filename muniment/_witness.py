@@ -44,6 +44,7 @@ from ._answers import Answer
 
 _SUFFIX: Final = ".note"
 _NEWEST: Final = 8
+_REMOVED_AT_ONCE: Final = 16
 
 
 class Checkpoint(Answer, frozen=True, kw_only=True):
@@ -226,8 +227,11 @@ class Witness:
 
     def _thin_out(self) -> None:
         paths = {int(path.stem): path for path in self._notes()}
-        for size in set(paths).difference(kept_sizes(paths)):
-            self._disk.remove(paths[size])
+        superfluous = set(paths).difference(kept_sizes(paths))
+        # Not one by one: removing a file takes as long as a write does, and each forget writes a checkpoint.
+        if len(superfluous) > _REMOVED_AT_ONCE:
+            for size in superfluous:
+                self._disk.remove(paths[size])
 
     def _notes(self) -> list[Path]:
         notes = (path for path in self._directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal())
