@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from eval._harness import ROOT
 from eval._plot import log_plot
 from eval.peers._table import MEASURES, markdown, readme_table, size_table, where_we_lose
-from eval.readme_table import BEGIN, END, block, with_block
 
 
 def row(peer: str, memories: int = 1_000, **figures: object) -> dict[str, object]:
@@ -107,20 +104,6 @@ def test_a_smoke_run_is_marked_wherever_its_figures_stand() -> None:
 def test_every_measure_is_in_the_table_of_a_size() -> None:
     head = size_table(result(OURS), 1_000).splitlines()[2]
     assert [f"{m.title}, {m.unit}" for m in MEASURES] == [cell.strip() for cell in head.split("|")[2:-1]]
-
-
-def test_the_readme_has_what_the_committed_result_gives() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert with_block(text, block(ROOT / "eval" / "results")) == text
-
-
-def test_the_block_is_replaced_and_nothing_else(tmp_path: Path) -> None:
-    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    assert f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n" == with_block(text, "new\n")
-    assert with_block(text, "new\n") == with_block(with_block(text, "new\n"), "new\n")
-    assert "Not measured yet" in block(tmp_path)
-    with pytest.raises(ValueError, match="not enough values"):
-        with_block("no comments here", "new")
 
 
 def test_a_logarithmic_plot_draws_a_line_for_each_product_even_where_it_lacks_a_size() -> None:
