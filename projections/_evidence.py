@@ -28,6 +28,8 @@ REACH: Final = 5
 """How many turns before and after a row belong to its passage."""
 LONG: Final = 32
 """Tokens from which a longer text is no better a candidate for being longer."""
+_TABLED: Final = 10
+"""Terms up to which the weight of each set of them is worth having in a table."""
 FEATURES: Final = (
     "meaning", "meaning_before", "meaning_after",
     "covered", "covered_near", "passage",
@@ -75,6 +77,7 @@ class Witnesses:
         self._total = sum(self._weights) or 1.0
         # Terms beyond the bits weigh nothing in coverage, and much in nothing else.
         self._covered_total = sum(self._weights[:MAX_COVERED]) or 1.0
+        self._shares: Reals | None = None
 
     def around(self, rows: Rows) -> Rows:
         """Return the rows with their neighbours at one and two turns, ascending."""
@@ -91,19 +94,19 @@ class Witnesses:
         """Return the evidence for some ascending rows."""
         threads = self._threads
         before, after = threads.before(rows), threads.after(rows)
-        near = [self._speaking(each) for each in (before, after, threads.before(before), threads.after(after))]
+        near = self._speaking(np.stack((before, after, threads.before(before), threads.after(after))))
         meanings = self._meanings([rows, near[0], near[1]])
         beyond = self._beyond(before, after)
         seen = self._words.seen([rows, *near, *beyond])
-        held = [seen.held(each) for each in (rows, *near)]
+        held, nearby = seen.held(rows), seen.held(near)
         # A short turn of a talk mostly says nothing; a short note is short because somebody chose its words.
         alone = (near[0] < 0) & (near[1] < 0)
         question, index, upto = self._question, self._index, self._upto
         named = self._hold([spoken_by(term) for term in question.terms], rows)
         columns: list[Reals | NDArray[np.bool_] | float] = [
             *meanings,
-            self._coverage(held[0]),
-            self._coverage(held[0] | held[1] | held[2] | held[3] | held[4]),
+            self._coverage(held),
+            self._coverage(held | np.bitwise_or.reduce(nearby, axis=0)),
             self._passage(seen, rows, beyond),
             named | index.among(rows, USER, upto) if question.says_i else named,
             index.among(rows, ASKS, upto),
@@ -115,7 +118,7 @@ class Witnesses:
         out = np.zeros((len(rows), len(FEATURES)), dtype=np.float64)
         for number, column in enumerate(columns):
             out[:, number] = column
-        return Evidence(out, seen.scores(rows), held[0], named)
+        return Evidence(out, seen.scores(rows), held, named)
 
     def _hold(self, terms: Sequence[str], rows: Rows) -> NDArray[np.bool_]:
         """Tell for each row whether it holds one of the terms."""
@@ -130,17 +133,17 @@ class Witnesses:
         safe = np.where(there, rows, 0)
         return np.where(there & self._live[safe], safe, NOBODY)
 
-    def _beyond(self, before: Rows, after: Rows) -> list[Rows]:
-        """Return the turns of the rows' passages on both sides, those that may speak."""
+    def _beyond(self, before: Rows, after: Rows) -> Rows:
+        """Return the turns of the rows' passages on both sides, a line each, those that may speak."""
         found: list[Rows] = []
         for follow, at in ((self._threads.before, before), (self._threads.after, after)):
             for _ in range(REACH):
                 # A conversation ends for all of them sooner or later, and mostly sooner.
                 if not (at >= 0).any():
                     break
-                found.append(self._speaking(at))
+                found.append(at)
                 at = follow(at)  # noqa: PLW2901
-        return found
+        return self._speaking(np.stack(found)) if found else np.zeros((0, len(before)), dtype=np.int64)
 
     def _meanings(self, lists: Sequence[Rows]) -> list[Reals]:
         if self._cosines is None:
@@ -153,17 +156,24 @@ class Witnesses:
 
     def _coverage(self, held: Bits) -> Reals:
         """Return the share of the question's weight that the held terms make up."""
-        covered = np.zeros(len(held), dtype=np.float64)
-        for number, each in enumerate(self._weights[:MAX_COVERED]):
-            covered += ((held >> np.uint64(number)) & np.uint64(1)).astype(np.float64) * each
-        return covered / self._covered_total
+        weights = self._weights[:MAX_COVERED]
+        if len(weights) > _TABLED:
+            covered = np.zeros(len(held), dtype=np.float64)
+            for number, each in enumerate(weights):
+                covered += ((held >> np.uint64(number)) & np.uint64(1)).astype(np.float64) * each
+            return covered / self._covered_total
+        if self._shares is None:
+            # The sum for every set of terms, in the order in which the terms are numbered.
+            sums = np.zeros(1, dtype=np.float64)
+            for each in weights:
+                sums = np.concatenate((sums, sums + each))
+            self._shares = sums / self._covered_total
+        return self._shares[held.astype(np.int64)]
 
-    def _passage(self, seen: Seen, rows: Rows, beyond: Sequence[Rows]) -> Reals:
+    def _passage(self, seen: Seen, rows: Rows, beyond: Rows) -> Reals:
         """Return the mean of the best three word scores among a row and the turns around it, as a share of the most."""
-        best = np.zeros((3, len(rows)), dtype=np.float64)
-        best[0] = seen.scores(rows)
-        for each in beyond:
-            here = seen.scores(each).astype(np.float64)
-            for place in range(3):
-                best[place], here = np.maximum(best[place], here), np.minimum(best[place], here)
-        return np.asarray(best.sum(axis=0) / (3 * self._total * (K1 + 1)))
+        said = np.zeros((max(3, 1 + len(beyond)), len(rows)), dtype=np.float64)
+        said[0] = seen.scores(rows)
+        said[1 : 1 + len(beyond)] = seen.scores(beyond)
+        said.sort(axis=0)
+        return np.asarray(said[:-4:-1].sum(axis=0) / (3 * self._total * (K1 + 1)))
