@@ -6,7 +6,8 @@ Steps of a checkpoint, under the writer lock and after catching up, with what a 
     1. the anchor is read, and compared with the log when it is not the one that was compared last
     2. the head is signed, where there is a log key: never one that the anchor contradicts
     3. STORE/checkpoints/SIZE.note is written: one more note, of events that are durable
-    4. older notes are thinned out: the newest eight stay, and one for each doubling of the distance from the head
+    4. older notes are thinned out, once in a while: the newest eight stay, and one for each doubling of the distance
+       from the head
     5. the anchor is replaced, atomically: it stands at the old or at the new checkpoint, and both are true
 """
 
