@@ -26,6 +26,9 @@ It needs no fsync of its own: it guards against processes that end, and a power 
 cut the file may hold any mark that it ever held, and a copy may hold the mark of another moment than its log. A mark of
 another boot or another file therefore says nothing.
 
+It is written through a mapping: two writes to the file at every append would each update its times, which the sync of
+the log then waits for. Whoever takes the lock first reads the file, and makes it whole again where it was cut.
+
 Whoever takes the lock puts its sign there before anything else. So one who finds its own knows that nobody has
 appended, recovered, rotated keys or swapped anything since it let go, and need not look. It dies with the process that
 drew it. Readers read on to what a swap leaves in the same call, and start again where that is another than before.
@@ -34,6 +37,7 @@ drew it. Readers read on to what a swap leaves in the same call, and start again
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import struct
 import threading
@@ -71,6 +75,7 @@ class WriterLock:
         self._mutex = threading.RLock()
         self._depth = 0
         self._fd: int | None = None
+        self._map: mmap.mmap | None = None
         self._of_this = b""
         self._untouched = _NONE + os.urandom(_SIGN_BYTES)
         self.is_touched = True
@@ -119,12 +124,13 @@ class WriterLock:
 
     def set_mark(self, mark: Mark) -> None:
         """Say that a frame is about to be written; the lock is held."""
-        fd = self._fd or self._descriptor()
-        os.pwrite(fd, _PLACE.pack(_MAGIC, mark.segment, mark.offset) + self._of_this, 0)
+        mapped = self._map or self._mapped()
+        mapped[:MARK_BYTES] = _PLACE.pack(_MAGIC, mark.segment, mark.offset) + self._of_this
 
     def clear_mark(self) -> None:
         """Say that it is durable, or gone; the lock is held."""
-        os.pwrite(self._fd or self._descriptor(), _NONE, 0)
+        mapped = self._map or self._mapped()
+        mapped[:MARK_BYTES] = _NONE
 
     def announce_swap(self) -> None:
         """Say that what is saved was swapped, for those who look at the mark; the lock is held."""
@@ -152,10 +158,20 @@ class WriterLock:
     def close(self) -> None:
         """Release the descriptors."""
         with self._mutex:
+            if self._map is not None:
+                self._map.close()
+                self._map = None
             for fd in (self._fd, self._turnstile, self._reading):
                 if fd is not None:
                     os.close(fd)
             self._fd = self._turnstile = self._reading = None
+
+    def _mapped(self) -> mmap.mmap:
+        fd, size = self._descriptor(), len(self._untouched)
+        if os.fstat(fd).st_size < size:
+            os.ftruncate(fd, size)
+        self._map = mmap.mmap(fd, size)
+        return self._map
 
     def _acquire(self) -> None:
         lock = self._fd or self._descriptor()

@@ -201,3 +201,18 @@ def test_a_lock_that_cannot_be_made_is_a_typed_error(tmp_path: Path) -> None:
     with pytest.raises(StoreReadOnly), lock.hold():
         pass
     lock.close()
+
+
+def test_i10_a_lock_file_that_was_cut_while_it_was_open_is_made_whole_by_the_next_holder(tmp_path: Path) -> None:
+    def survives() -> bool:
+        # In a child: the mark is written through a mapping, and the system kills who writes beyond a file's end.
+        lock = lock_in(tmp_path)
+        with lock.hold():
+            lock.set_mark(Mark(1, 130))
+            lock.clear_mark()
+        os.truncate(tmp_path / "lock", 0)
+        with lock.hold():
+            lock.set_mark(Mark(1, 4711))
+            return Mark(1, 4711) == lock.mark() == lock_in(tmp_path).mark() and lock.is_touched
+
+    assert in_a_child(survives)
