@@ -102,7 +102,8 @@ def open_store(
     if secrets not in ("refuse", "mask"):
         raise BadArgument(argument="secrets", detail=f"expected refuse or mask, got `{secrets}`")
     disk = Disk()
-    where = Path(path)
+    # Whoever changes the working directory afterwards still has the same store.
+    where = Path(path).absolute()
     created = False
     try:
         files = find_store(where)
@@ -439,5 +440,5 @@ def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:
         return packaged_embedder
     if str(model) in _NO_VECTORS:
         return None
-    path = Path(model)
+    path = Path(model).absolute()  # it is loaded when it is needed, wherever the process stands by then
     return lambda: load_embedder(path)
