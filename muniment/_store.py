@@ -14,6 +14,7 @@ from muniment.events import (
     Head,
     NotFound,
     StoreMissing,
+    check_text,
     create_store,
     find_store,
     parse_scope,
@@ -191,6 +192,8 @@ class Store:
         if actor is None:
             actor = "user" if origin == "user" else UNNAMED
         check_actor(actor)
+        if origin is not None:
+            check_text(origin, what="origin")
         if origin is not None and origin.startswith("user") and origin != "user":
             raise BadArgument(argument="origin", detail="a named user speaks through `user_session`")
         for name, what in ((checked, "scope"), (actor, "actor"), (origin or actor, "origin")):

@@ -51,6 +51,7 @@ from muniment.gate import (
     check_about,
     check_action,
     check_actor,
+    check_flag,
     format_action,
     format_signed,
     sign,
@@ -200,6 +201,9 @@ class UserSession(Session):
 
         With `edit` what was proposed is approved as history, and superseded by that text, which is the user's own.
         """
+        check_flag(approve, "approve")
+        if edit is not None:
+            check_text(edit, what="edit")
         statement = Review(
             **self._common(command_id), scope=self.scope, id=id, approve=approve, reason=self._words(reason), edit=edit
         )
