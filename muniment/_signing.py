@@ -45,12 +45,18 @@ def describe_request(
     return describe_statement(_statement(request, principal, uses, expires_in, wall_clock()))
 
 
-def _statement(
-    request: str | ConfirmationRequest, principal: str, uses: int | None, expires_in: str | timedelta, now: int
-) -> Confirm:
+def request_given(request: str | ConfirmationRequest) -> ConfirmationRequest:
+    """Return the request that a caller passed; raises BadArgument for what is none."""
     asked = parse_request(request) if isinstance(request, str) else request
     if not isinstance(cast("object", asked), ConfirmationRequest):
         raise BadArgument(argument="request", detail="expected what a denied decision has as `request`")
+    return asked
+
+
+def _statement(
+    request: str | ConfirmationRequest, principal: str, uses: int | None, expires_in: str | timedelta, now: int
+) -> Confirm:
+    asked = request_given(request)
     return Confirm(
         store=asked.store,
         principal=principal,
