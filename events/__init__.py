@@ -2,7 +2,7 @@
 
 from ._backend import ChainHead, LogBackend, check_frame, copy_frames, head_moved, wait_for
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
-from ._disk import Disk, check_file_system
+from ._disk import Disk, check_file_system, typed
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
 from ._embedded import EmbeddedLog
 from ._errors import (
@@ -329,6 +329,7 @@ __all__ = [
     "signers",
     "to_datetime",
     "tree_root",
+    "typed",
     "verify_note",
     "wait_for",
     "wall_clock",

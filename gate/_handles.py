@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from muniment.events import BadArgument, Provenance, Rank, RankTooLow, check_text
+from muniment.events import BadArgument, Provenance, Rank, RankTooLow, check_text, is_blank
 
 _ORIGIN: Final = re.compile(r"(web|document|tool|import|agent|user)(:.+)?\Z", re.DOTALL)
 _EXTERNAL: Final = frozenset({"web", "document", "tool", "import"})
@@ -72,7 +72,7 @@ def rank_of(origin: str) -> Rank:
         )
     sort, name = match[1], match[2]
     if sort in _EXTERNAL or sort == "agent":
-        if name is None:
+        if name is None or is_blank(name[1:]):
             raise BadArgument(argument="origin", detail=f"`{origin}` names nothing after `{sort}:`")
         return Rank.EXTERNAL if sort in _EXTERNAL else Rank.AGENT
     return Rank.USER

@@ -236,7 +236,12 @@ class Preparer:
         raise SecretFound(what=what, rules=rules)
 
     def _clean_value(self, value: Value) -> Value:
-        return self._clean(value, "value") if isinstance(value, str) else value
+        if isinstance(value, str):
+            return self._clean(value, "value")
+        if not isinstance(cast("object", value), (int, float, date)):
+            expected = "text, a number, a truth value, a date or a datetime"
+            raise BadArgument(argument="value", detail=f"expected {expected}, got {type(value).__name__}")
+        return value
 
     def _metadata(self, metadata: Mapping[str, object]) -> bytes:
         if not isinstance(cast("object", metadata), dict):

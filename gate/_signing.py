@@ -11,13 +11,13 @@ caller to look up among the enrolled: the key that travels along identifies nobo
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from muniment.events._errors import BadValue, InvalidInput, SignatureInvalid
+from muniment.events._errors import BadArgument, BadValue, InvalidInput, SignatureInvalid
 
 from ._actions import decode_json, encode_json
 from ._statements import Statement, format_statement, parse_statement
@@ -83,7 +83,12 @@ def verify(signed: Signed) -> Statement:
 
 
 def check_public_key(public_key: bytes) -> None:
-    """Raise `SignatureInvalid` unless these bytes can be the key of one person; call it before enrolling a key."""
+    """Raise `SignatureInvalid` unless these bytes can be the key of one person; call it before enrolling a key.
+
+    Raises `BadArgument` for what is not bytes at all.
+    """
+    if not isinstance(cast("object", public_key), (bytes, bytearray)):
+        raise BadArgument(argument="public_key", detail=f"expected {KEY_BYTES} bytes")
     if len(public_key) != KEY_BYTES:
         raise SignatureInvalid(detail=f"the public key has {len(public_key)} bytes, not {KEY_BYTES}")
     if public_key[:-1] + bytes([public_key[-1] & 0x7F]) in _WEAK_KEYS:

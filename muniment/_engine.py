@@ -370,19 +370,21 @@ class Engine:
         """Save and release everything. Closing twice is allowed."""
         # Without the mutex: what goes on beside needs it to come to an end.
         self._stop()
-        with self.mutex:
-            if self._closed:
-                return
-            try:
-                if self._pid == os.getpid() and (self._folding is None or self._folding.is_whole):
-                    self.save(closing=True)
-                    if not self.options.read_only and self.witness.is_behind(self.head):
-                        self.checkpoint()
-            finally:
-                self._closed = True
-                self._release()
-        # Without the mutex: whoever holds the graph's lock may be waiting for it.
-        self.graph.close()
+        try:
+            with self.mutex:
+                if self._closed:
+                    return
+                try:
+                    if self._pid == os.getpid() and (self._folding is None or self._folding.is_whole):
+                        self.save(closing=True)
+                        if not self.options.read_only and self.witness.is_behind(self.head):
+                            self.checkpoint()
+                finally:
+                    self._closed = True
+                    self._release()
+        finally:
+            # Without the mutex: whoever holds the graph's lock may be waiting for it.
+            self.graph.close()
 
     def abandon(self) -> None:
         """Release everything without saving, as a kill would."""

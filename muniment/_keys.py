@@ -21,7 +21,7 @@ from muniment.events import (
     new_id,
     parse_scope,
 )
-from muniment.gate import Enroll, Handle, Signed, Signer, check_list, check_public_key, new_nonce, sign
+from muniment.gate import Enroll, Handle, Signed, Signer, check_flag, check_list, check_public_key, new_nonce, sign
 from muniment.projections import LATEST, Register
 from muniment.projections import Enrolment as EnrolledKey
 
@@ -50,6 +50,7 @@ def enroll_key(engine: Engine, wanted: Enrolment, *, created: bool) -> Receipt:
     """
     principal, public_key, scopes, by, recovery, command_id = wanted
     check_public_key(public_key)
+    check_flag(recovery, "recovery")
     if by not in ("creator", "terminal"):
         raise BadArgument(argument="by", detail="expected creator or terminal")
     if not scopes:

@@ -21,6 +21,7 @@ from muniment.events import (
     Rank,
     Released,
     Status,
+    check_text,
     format_id,
     is_id_prefix,
     parse_id,
@@ -108,6 +109,7 @@ class Operator:
 
     def ids_of_origin(self, origin: str) -> list[str]:
         """Return the memories of an origin (or of `web:*`), in every scope, that are neither erased nor set apart."""
+        check_text(origin, what="origin")
         engine = self._engine
         with engine.mutex:
             engine.refresh()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+import re
+from typing import Final, NamedTuple, TypeAlias
 
-from muniment.events import BadArgument, BadTime, Instant, parse_instant
+from muniment.events import BadArgument, BadTime, Instant, NotFound, is_id_prefix, parse_instant
 from muniment.projections import Register
 
 KnownAt: TypeAlias = Instant | int
-"""An instant, or a sequence number."""
+"""An instant, a sequence number, `HEAD~n`, or a decision's id."""
+
+_BACK: Final = re.compile(r"HEAD(?:~([0-9]{1,12}))?\Z")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 
 
 class Point(NamedTuple):
@@ -26,7 +30,8 @@ def point(register: Register, now: int, valid_at: Instant | None, known_at: Know
     after the last one is refused, since nothing is known of it.
 
     Raises:
-        BadTime, BadArgument: one of them is no time, or no sequence number of this log.
+        BadTime, BadArgument: one of them is no time, or no sequence number of this log. NotFound: no decision has the
+            id.
     """
     known, known_instant = (register.seq, now) if known_at is None else _known(register, known_at)
     return Point(known_instant if valid_at is None else parse_instant(valid_at), known)
@@ -47,12 +52,40 @@ def span(register: Register, now: int, since: KnownAt, until: KnownAt | None) ->
 
 
 def _known(register: Register, known_at: KnownAt, argument: str = "known_at") -> tuple[int, int]:
-    if isinstance(known_at, bool):
-        raise BadTime(given=known_at, detail="expected an instant or a sequence number")
-    if isinstance(known_at, int):
-        return known_seq(register, known_at, argument)
-    instant = parse_instant(known_at, end=True)
-    return register.seq_at(instant), instant
+    found = moment(register, known_at, argument)
+    return (register.seq_at(found), found) if isinstance(found, int) else found
+
+
+def moment(register: Register, given: KnownAt, argument: str) -> tuple[int, int] | int:
+    """
+    Return (end of the batch, instant) of a moment that is named by its place in the log, else the instant.
+
+    Raises:
+        BadTime, BadArgument: the log has no such place. NotFound: no decision has the id.
+    """
+    if isinstance(given, bool):
+        raise BadTime(given=given, detail="expected an instant or a sequence number")
+    if isinstance(given, int):
+        return known_seq(register, given, argument)
+    if not isinstance(given, str):
+        return parse_instant(given, end=True)
+    text = given.strip()
+    if match := _BACK.match(text):
+        back = int(match[1] or 0)
+        if back > register.seq:
+            raise BadArgument(argument=argument, detail=f"`{text}` is before the first of {register.seq} events")
+        return known_seq(register, register.seq - back, argument)
+    if _NUMBER.match(text):
+        return known_seq(register, int(text), argument)
+    if len(text) == 32 and is_id_prefix(text):
+        decision = register.decisions.get(bytes.fromhex(text))
+        if decision is None:
+            hint = f"`{argument}` takes a decision's id; for a memory give its sequence number"
+            raise NotFound(id=text, hint=hint)
+        # Not the sequence number before it: a process's first decision shares its batch with the opening.
+        before = decision.at_seq
+        return before, max(decision.decided_at, register.recorded_at_seq(before))
+    return parse_instant(text, end=True)
 
 
 def known_seq(register: Register, seq: int, argument: str = "known_at") -> tuple[int, int]:

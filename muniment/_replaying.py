@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Final
 
-from muniment.events import (
-    BadTime,
-    NotFound,
-    is_id_prefix,
-    parse_instant,
-)
-from muniment.gate import (
-    Guard,
-)
+from muniment.gate import Guard
 from muniment.projections import Dense
 from muniment.replay import fold, follow_erasures
 
 from ._engine import Engine
 from ._leaving_out import leaves_of
-from ._points import KnownAt, known_seq
+from ._points import KnownAt, moment
 from ._replayed import Past, PastStore
-
-_BACK: Final = re.compile(r"HEAD(?:~(\d{1,12}))?\Z")
 
 
 def replayed(engine: Engine, to: KnownAt, without: Sequence[str]) -> PastStore:
@@ -65,21 +53,5 @@ def replayed(engine: Engine, to: KnownAt, without: Sequence[str]) -> PastStore:
 
 
 def _moment(engine: Engine, to: KnownAt) -> tuple[int | None, int | None, int]:
-    register = engine.state.register
-    if isinstance(to, bool):
-        raise BadTime(given=to, detail="expected an instant or a sequence number")
-    if isinstance(to, int):
-        seq, instant = known_seq(register, to, "to")
-        return seq, None, instant
-    if isinstance(to, str) and (match := _BACK.match(to.strip())):
-        seq, instant = known_seq(register, max(0, register.seq - int(match[1] or 0)))
-        return seq, None, instant
-    if isinstance(to, str) and len(to) == 32 and is_id_prefix(to):
-        decision = register.decisions.get(bytes.fromhex(to))
-        if decision is None:
-            raise NotFound(id=to, hint="`to` takes a decision's id; for a memory give its sequence number")
-        # Not the sequence number before it: a process's first decision shares its batch with the opening.
-        before = decision.at_seq
-        return before, None, max(decision.decided_at, register.recorded_at_seq(before))
-    instant = parse_instant(to, end=True)
-    return None, instant, instant
+    found = moment(engine.state.register, to, "to")
+    return (None, found, found) if isinstance(found, int) else (found[0], None, found[1])

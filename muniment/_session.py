@@ -30,6 +30,7 @@ from muniment.gate import (
     Value,
     check_action,
     check_choice,
+    check_flag,
     format_action,
 )
 from muniment.projections import Command, PairModel
@@ -287,6 +288,8 @@ class Session(Writing):
         """
         if block not in ("value", "key"):
             raise BadArgument(argument="block", detail=f"expected value or key, got `{block}`")
+        check_flag(cascade, "cascade")
+        check_flag(dry_run, "dry_run")
         if not ids:
             raise BadArgument(argument="ids", detail="name at least one memory")
         words = self._words(reason)
@@ -377,6 +380,7 @@ class Session(Writing):
         the same `command_id` gives the same decision. `dry_run=True` neither spends nor writes.
         """
         check_action(action)
+        check_flag(dry_run, "dry_run")
         asked = None if use is None else use_named(use)
         self._engine.preparer.command_id(command_id)
         cited = check_cited(evidence)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import cast
 
-from muniment.events import wall_clock
+from muniment.events import BadArgument, wall_clock
 from muniment.gate import Confirm, Signed, Signer, describe_statement, parse_action, sign
 
 from ._deciding import ConfirmationRequest, parse_request
@@ -44,10 +45,18 @@ def describe_request(
     return describe_statement(_statement(request, principal, uses, expires_in, wall_clock()))
 
 
+def request_given(request: str | ConfirmationRequest) -> ConfirmationRequest:
+    """Return the request that a caller passed; raises BadArgument for what is none."""
+    asked = parse_request(request) if isinstance(request, str) else request
+    if not isinstance(cast("object", asked), ConfirmationRequest):
+        raise BadArgument(argument="request", detail="expected what a denied decision has as `request`")
+    return asked
+
+
 def _statement(
     request: str | ConfirmationRequest, principal: str, uses: int | None, expires_in: str | timedelta, now: int
 ) -> Confirm:
-    asked = parse_request(request) if isinstance(request, str) else request
+    asked = request_given(request)
     return Confirm(
         store=asked.store,
         principal=principal,

@@ -14,6 +14,7 @@ from muniment.events import (
     Head,
     NotFound,
     StoreMissing,
+    check_text,
     create_store,
     find_store,
     parse_scope,
@@ -102,7 +103,8 @@ def open_store(
     if secrets not in ("refuse", "mask"):
         raise BadArgument(argument="secrets", detail=f"expected refuse or mask, got `{secrets}`")
     disk = Disk()
-    where = Path(path)
+    # Whoever changes the working directory afterwards still has the same store.
+    where = Path(path).absolute()
     created = False
     try:
         files = find_store(where)
@@ -190,6 +192,8 @@ class Store:
         if actor is None:
             actor = "user" if origin == "user" else UNNAMED
         check_actor(actor)
+        if origin is not None:
+            check_text(origin, what="origin")
         if origin is not None and origin.startswith("user") and origin != "user":
             raise BadArgument(argument="origin", detail="a named user speaks through `user_session`")
         for name, what in ((checked, "scope"), (actor, "actor"), (origin or actor, "origin")):
@@ -439,5 +443,5 @@ def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:
         return packaged_embedder
     if str(model) in _NO_VECTORS:
         return None
-    path = Path(model)
+    path = Path(model).absolute()  # it is loaded when it is needed, wherever the process stands by then
     return lambda: load_embedder(path)

@@ -51,6 +51,7 @@ from muniment.gate import (
     check_about,
     check_action,
     check_actor,
+    check_flag,
     format_action,
     format_signed,
     sign,
@@ -67,7 +68,7 @@ from ._keys import nonce_of
 from ._once import append_once
 from ._reach import Reads
 from ._session import Session
-from ._signing import sign_request
+from ._signing import request_given, sign_request
 from ._submit import Submitter, replace_key, submit_command
 from ._telemetry import traced
 from ._writing import with_command
@@ -134,7 +135,16 @@ class UserSession(Session):
     def confirm_request(
         self, request: str | ConfirmationRequest, *, uses: int | None = 1, expires_in: str | timedelta = "1h"
     ) -> Receipt:
-        """Sign what a denied decision asked for in `d.request`; read it first: `muniment confirm` shows it."""
+        """
+        Sign what a denied decision asked for in `d.request`; read it first: `muniment confirm` shows it.
+
+        Raises:
+            ScopeDenied: it was asked for in another scope than this session's. What `sign_request` gave for that one
+                goes to `store.submit`.
+        """
+        asked = request_given(request)
+        if asked.scope != self.scope:
+            raise ScopeDenied(who=self._principal(), scope=asked.scope, hint="open the user's session in that scope")
         signed = self.sign_request(request, uses=uses, expires_in=expires_in)
         return Submitter(self._engine).submit(signed)
 
@@ -200,6 +210,9 @@ class UserSession(Session):
 
         With `edit` what was proposed is approved as history, and superseded by that text, which is the user's own.
         """
+        check_flag(approve, "approve")
+        if edit is not None:
+            check_text(edit, what="edit")
         statement = Review(
             **self._common(command_id), scope=self.scope, id=id, approve=approve, reason=self._words(reason), edit=edit
         )

@@ -115,6 +115,8 @@ def run_select(
 def _check_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     if not isinstance(cast("object", sql), str) or len(sql) > MAX_SQL:
         raise _refusal(f"expected at most {MAX_SQL} characters of SQL")
+    if (at := next((n for n, sign in enumerate(sql) if "\ud800" <= sign <= "\udfff"), None)) is not None:
+        raise _refusal(f"lone surrogate at character {at}")
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type is not duckdb.StatementType.SELECT:
         kinds = ", ".join(s.type.name for s in statements) or "nothing"

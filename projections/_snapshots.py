@@ -41,6 +41,7 @@ from muniment.events import (
     KeyTree,
     Log,
     ProjectionStale,
+    typed,
 )
 from muniment.events._seal import commitment
 
@@ -93,12 +94,14 @@ class Made:
     def __init__(self, name: str, key: bytes, path: Path, written: Iterable[tuple[str, Iterable[Buffer]]]) -> None:
         self.name, self.key, self._path = name, key, path
         self._part = path.with_suffix(f".{os.getpid()}{_PART}")
-        self._fd = _locked(self._part)
-        try:
-            write_sections(self._part, key, written)
-        except BaseException:
-            self.drop()
-            raise
+        with typed(path, path.name):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            self._fd = _locked(self._part)
+            try:
+                write_sections(self._part, key, written)
+            except BaseException:
+                self.drop()
+                raise
 
     def place(self) -> None:
         """Put the file where it belongs; the writer lock is held, so that nobody tidies it away before it has a key."""
@@ -204,7 +207,6 @@ class Snapshots:
 
     def write_state(self, head: Head, state: Projections, now: int) -> Made:
         """Write the state at a head beside what is saved."""
-        self._directory.mkdir(mode=0o700, exist_ok=True)
         name = self._state + os.urandom(8).hex()
         return Made(name, os.urandom(KEY_BYTES), self._state_path(name), self._sections(head, state, now))
 
@@ -314,7 +316,6 @@ class Snapshots:
         yield "head", [msgspec.msgpack.encode(head)]
 
     def _write_chunk(self, chunk: int, data: bytes) -> Made:
-        self._directory.mkdir(mode=0o700, exist_ok=True)
         key = os.urandom(KEY_BYTES)
         return Made(f"{self._words}{chunk:08x}", key, self._words_path(chunk, key), [("words", [data])])
 

@@ -22,7 +22,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from muniment.events import open_blob, seal_blob
+from muniment.events import open_blob, seal_blob, typed
 
 _MAGIC: Final = b"MNVECT1\n"
 _PREFIX: Final = struct.Struct(">16sI12s")
@@ -70,16 +70,17 @@ class VectorFile:
 
     def replace_by(self, other: VectorFile) -> None:
         """Put what was made beside in this one's place, at once, with what came here meanwhile."""
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            # Whoever is about to append waits, and finds the new file.
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            made = other.ids()
-            with other._path.open("ab") as file:
-                file.writelines(record for identity, record in self._records() if identity not in made)
-            other._path.replace(self._path)
-        finally:
-            os.close(fd)
+        with typed(self._path, self._path.name):
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                # Whoever is about to append waits, and finds the new file.
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                made = other.ids()
+                with other._path.open("ab") as file:
+                    file.writelines(record for identity, record in self._records() if identity not in made)
+                other._path.replace(self._path)
+            finally:
+                os.close(fd)
 
     def _records(self) -> Iterator[tuple[bytes, bytes]]:
         try:
@@ -103,18 +104,19 @@ class VectorFile:
         records = b"".join(self._format(identity, slot, vector) for identity, slot, vector in vectors)
         if not records:
             return
-        self._path.parent.mkdir(mode=0o700, exist_ok=True)
-        fd = _locked(self._path)
-        try:
-            size = os.fstat(fd).st_size
-            if size < len(self._head) or os.pread(fd, len(self._head), 0) != self._head:
-                os.ftruncate(fd, 0)
-                os.write(fd, self._head)
-            else:
-                os.ftruncate(fd, size - (size - len(self._head)) % self._record_bytes)
-            os.write(fd, records)
-        finally:
-            os.close(fd)
+        with typed(self._path, self._path.name):
+            self._path.parent.mkdir(mode=0o700, exist_ok=True)
+            fd = _locked(self._path)
+            try:
+                size = os.fstat(fd).st_size
+                if size < len(self._head) or os.pread(fd, len(self._head), 0) != self._head:
+                    os.ftruncate(fd, 0)
+                    os.write(fd, self._head)
+                else:
+                    os.ftruncate(fd, size - (size - len(self._head)) % self._record_bytes)
+                os.write(fd, records)
+            finally:
+                os.close(fd)
 
     def _format(self, identity: bytes, slot: int, vector: NDArray[np.float32]) -> bytes:
         key = self._key(slot)

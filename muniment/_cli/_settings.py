@@ -146,7 +146,9 @@ def moment(head: Callable[[], int], given: KnownAt) -> KnownAt:
         return given
     text = given.strip()
     if match := _BACK.match(text):
-        return max(0, head() - int(match[1] or 0))
+        back = int(match[1] or 0)
+        # What lies before the first event is for the library to refuse.
+        return head() - back if back <= head() else text
     # Longer ones are ids, or no number that a log has.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
 

@@ -106,7 +106,7 @@ def _schema(param: Param) -> dict[str, object]:
 
 _ID: Final = Param(name="id", sort="text", help="Id of the memory, or any unique prefix of it.", required=True)
 _KNOWN_AT: Final = Param(
-    name="known_at", sort="moment", help="Answer as it was known then: an ISO 8601 time, or a sequence number."
+    name="known_at", sort="moment", help="Answer as it was known then: an ISO 8601 time, a sequence number, or HEAD~n."
 )
 _VALID_AT: Final = Param(name="valid_at", sort="text", help="Answer for what held then: an ISO 8601 time.")
 _COMMAND_ID: Final = Param(

@@ -84,6 +84,28 @@ def test_a_changed_working_directory_is_seen_and_opens_no_empty_store(
         muniment.open("memory", model="none")
 
 
+def test_an_open_store_stays_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    key = muniment.KeyFile.create("ann.key")
+    with muniment.open("memory", create=True, model="none", log_key="ann.key", anchor="anchor") as store:
+        mem = store.session(scope=SCOPE, actor=AGENT)
+        mem.remember("before")
+        monkeypatch.chdir(tmp_path / "there")
+
+        mem.remember("after")
+        mem.forget(mem.remember("gone").id, reason="asked to")
+        store.enroll("user:ann", key.public_key, scopes=("acme",))
+        assert store.rebuild().ok
+        assert store.verify().ok
+        store.checkpoint()
+
+    assert [] == list((tmp_path / "there").iterdir())
+    with muniment.open(tmp_path / "here" / "memory", read_only=True, model="none") as again:
+        assert ["before", "after"] == [r.content for r in again.session(scope=SCOPE, actor=AGENT).list()]
+
+
 def test_a_directory_with_other_files_is_not_made_a_store(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("do not touch")
 

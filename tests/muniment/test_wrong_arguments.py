@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import muniment
 from muniment import Action, InvalidInput, Session, Store, UserSession
 from muniment.gate import format_signed
 from tests.worlds import SCOPE, World
 
 EMAIL = Action("email.send", {"to": "ann@example.org"})
+NUMBER: Any = 5
 
 
 class Doors(NamedTuple):
@@ -23,16 +25,18 @@ class Doors(NamedTuple):
     ann: Any
     op: Any
     past: Any
+    key: Any
+    note: Any
 
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     world = World(tmp_path_factory.mktemp("wrong") / "m")
     agent: Session = world.speaker("agent:planner")
-    agent.remember("a note", about=("a", "b"), metadata={"n": 1})
+    note = agent.remember("a note", about=("a", "b"), metadata={"n": 1})
     ann: UserSession = world.ann()
     store: Store = world.store
-    yield Doors(store, agent, ann, store.operator(), store.replay(to="HEAD").session(scope=SCOPE))
+    yield Doors(store, agent, ann, store.operator(), store.replay(to="HEAD").session(scope=SCOPE), world.key, note.id)
     store.close()
 
 
@@ -43,6 +47,12 @@ MISTAKES: dict[str, Callable[[Doors], object]] = {
     "beliefs about a number": lambda d: d.agent.beliefs(3),
     "beliefs about numbers": lambda d: d.agent.beliefs((3, 4)),
     "a parent that is a number": lambda d: d.agent.remember("x", derived_from=[3]),
+    "a value that is a list": lambda d: d.agent.remember("x", about=("a", "v"), value=[1, 2]),
+    "a value that is an object": lambda d: d.agent.remember("x", about=("a", "v"), value={"a": 1}),
+    "a value that is bytes": lambda d: d.agent.supersede(d.note, "x", value=b"x"),
+    "a cascade in words": lambda d: d.agent.forget(d.note, reason="old", cascade="false"),
+    "a dry run in words": lambda d: d.agent.decide(EMAIL, dry_run="false"),
+    "SQL that is no Unicode": lambda d: d.agent.sql("SELECT '\ud800'"),
     "no items": lambda d: d.agent.remember_many(None),
     "items that are texts": lambda d: d.agent.remember_many(["x"]),
     "one item without its list": lambda d: d.agent.remember_many({"content": "x"}),
@@ -59,6 +69,16 @@ MISTAKES: dict[str, Callable[[Doors], object]] = {
     "an agent that nobody can be": lambda d: d.ann.confirm(EMAIL, agent="planner"),
     "an agent without a name": lambda d: d.ann.confirm(EMAIL, agent="agent:"),
     "nothing signed": lambda d: d.store.submit(None),
+    "a request that is a number": lambda d: d.ann.confirm_request(5),
+    "a signed request that is a number": lambda d: muniment.sign_request(NUMBER, principal="user:ann", signer=d.key),
+    "a described request that is a number": lambda d: muniment.describe_request(NUMBER, principal="user:ann"),
+    "a verdict in words": lambda d: d.ann.review(d.note, approve="no", reason="wrong"),
+    "an edited text that is a number": lambda d: d.ann.review(d.note, approve=True, reason="nearly", edit=5),
+    "a key that is a number": lambda d: d.store.enroll("user:bob", 5, scopes=("acme",)),
+    "a recovery key in words": lambda d: d.store.enroll("user:bob", d.key.public_key, scopes=("acme",), recovery="no"),
+    "a name that is blank": lambda d: d.store.session(scope=SCOPE, actor="agent: "),
+    "an origin of a session that is a number": lambda d: d.store.session(scope=SCOPE, origin=3),
+    "the operator's origin that is a number": lambda d: d.op.ids_of_origin(3),
     "an actor that is a number": lambda d: d.store.session(scope=SCOPE, actor=3),
     "a principal that is a number": lambda d: d.store.user_session(scope=SCOPE, principal=3),
     "an origin that is a number": lambda d: d.agent.via(3),

@@ -180,6 +180,25 @@ def test_i04_a_recorded_decision_is_decided_again_at_its_own_position(world: Wor
     assert not agent.decide(MAIL, dry_run=True).allowed
 
 
+def test_i04_every_name_of_a_moment_is_one_for_reads_and_for_replay(world: World) -> None:
+    agent = world.speaker(AGENT)
+    for color in ("red", "blue"):
+        world.clock.advance()
+        agent.remember(f"it is {color}", about=("it", "color"))
+    world.clock.advance()
+    decision = agent.decide(MAIL)
+    at = world.store.head.seq
+    world.clock.advance()
+    agent.remember("it is green", about=("it", "color"))
+
+    for moment in (decision.id or "", at, str(at), f" {at} ", "HEAD~1", f"HEAD~{world.store.head.seq - at}"):
+        past = world.store.replay(to=moment).session(scope="acme/apollo")
+        assert ["it is blue"] == contents(agent.beliefs(known_at=moment)) == contents(past.beliefs()), moment
+        assert ["it is blue"] == contents(agent.recall("color it is", known_at=moment)), moment
+        assert ["it is green"] == [change.new.content for change in agent.diff(moment) if change.new], moment
+    assert ["it is green"] == contents(agent.beliefs(known_at="HEAD"))
+
+
 def test_i04_the_past_cannot_be_written_to(world: World) -> None:
     past = world.store.replay(to=world.store.head.seq).session(scope="acme/apollo")
 
@@ -188,10 +207,12 @@ def test_i04_the_past_cannot_be_written_to(world: World) -> None:
         past.decide(MAIL, dry_run=False)
 
 
-@pytest.mark.parametrize("to", [-1, 10_000, "yesterday", "0" * 32, True])
+@pytest.mark.parametrize("to", [-1, 10_000, "10000", "yesterday", "HEAD~10000", "HEAD~-1", "0" * 32, True])
 def test_i04_a_moment_that_the_log_does_not_have_is_refused(world: World, to: str | int) -> None:
     with pytest.raises(muniment.InvalidInput):
         world.store.replay(to=to)
+    with pytest.raises(muniment.InvalidInput):
+        world.speaker(AGENT).list(known_at=to)
 
 
 def test_i04_a_counterfactual_leaves_out_what_it_names_and_nothing_else(world: World) -> None:

@@ -111,6 +111,19 @@ def test_i08_reads_is_for_reading_and_not_for_writing(world: World) -> None:
     assert "active" == world.speaker(AGENT, "acme/zeus").get(other.id).status
 
 
+@pytest.mark.parametrize("scope", ["acme", "acme/zeus", "acme/apollo/below"])
+def test_i08_a_user_signs_no_request_of_another_scope_than_the_sessions(world: World, scope: str) -> None:
+    denied = world.speaker(AGENT).decide(Action("email.send", {"to": "bob"}))
+
+    with pytest.raises(muniment.Refused) as refused:
+        world.ann(scope).confirm_request(denied.request or "")
+
+    assert ("scope_denied", "acme/apollo") == (refused.value.code, refused.value.facts["scope"])
+    assert not world.speaker(AGENT).decide(Action("email.send", {"to": "bob"})).allowed
+    world.ann().confirm_request(denied.request or "")
+    assert world.speaker(AGENT).decide(Action("email.send", {"to": "bob"})).allowed
+
+
 def test_i08_the_same_value_elsewhere_is_neither_merged_nor_superseded(world: World) -> None:
     first = world.speaker(AGENT, "acme/zeus").remember("monday", about=("launch", "day"))
 

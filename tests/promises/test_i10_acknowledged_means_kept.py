@@ -233,6 +233,35 @@ with muniment.open(path, model="none") as store:
 """
 
 
+_NO_ROOM = """
+import resource, signal, sys, muniment
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = muniment.open(sys.argv[1], model="none")
+session = store.session(scope="acme/apollo", actor="agent:full")
+session.remember("written while there was room")
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+for call in (store.rebuild, store.close):
+    try:
+        call()
+    except muniment.MunimentError as error:
+        print(error.code)
+try:
+    session.list()
+except muniment.MunimentError as error:
+    print(error.code)
+"""
+
+
+def test_i10_maintenance_that_finds_no_room_says_so_and_loses_nothing(world: World) -> None:
+    world.store.close()
+
+    assert ["disk_full", "disk_full", "store_closed"] == run(_NO_ROOM, world.path).splitlines()
+
+    world.store = world.open_again()
+    assert ["written while there was room"] == [r.content for r in world.speaker(AGENT).list()]
+    assert world.store.rebuild().ok
+
+
 def test_i10_a_write_that_finds_no_room_leaves_nothing_and_the_next_one_goes_on(world: World) -> None:
     """The limit on a file's size is the one way to have no room that needs no privileges."""
     world.store.close()
