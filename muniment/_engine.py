@@ -422,7 +422,7 @@ class Engine:
         if self.rolled_back:
             head = self.door.head
             state.erase_shredded(self.keys.shredded, seq=head.seq, recorded_at=head.recorded_at)
-        if not state.recall.inherit_vectors(before):
+        if self.dense.is_outdated() or not state.recall.inherit_vectors(before):
             self.dense.take_again()
 
     def _stop(self) -> None:

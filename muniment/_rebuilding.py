@@ -186,7 +186,10 @@ def _make_vectors_anew(engine: Engine, bench: Bench, job: Rebuild, asked: Asked)
     )  # fmt: skip
     engine.dense.save()
     anew.swap()
-    engine.dense.take_again()
+    with engine.hold() as held:
+        held.announce_swap()
+    with engine.mutex:
+        engine.refresh()  # goes over to the new ones, as every other process does
     return made
 
 

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
-from muniment.events import BadArgument, InvalidInput, Refused, check_text
+from muniment.events import ActionDenied, BadArgument, InvalidInput, Refused, check_text
 from muniment.gate import Action, Argument, MemoryFields, Use
 
 from ._answers import Decision, Record
@@ -30,7 +30,14 @@ from ._together import Said, forget_together, newest, retire_together, write_tog
 from .aio import AsyncStore
 
 try:
-    from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailData, TResponseInputItem
+    from agents import (
+        RunContextWrapper,
+        ToolGuardrailFunctionOutput,
+        ToolInputGuardrail,
+        ToolInputGuardrailData,
+        TResponseInputItem,
+        default_tool_error_function,
+    )
     from agents.memory import SessionSettings
 except ImportError as error:
     raise extra_missing("openai-agents", error) from error
@@ -190,6 +197,8 @@ def tool_guardrail(
     `by` is the acting agent's session, or a store together with `scope` and `actor`. A call that is allowed spends its
     confirmation. One that is not never reaches the tool: the model is told why (`on_denial="reject"`), or the run stops
     (`"raise"`); either way `output.output_info["request"]` is what the user can sign.
+
+    The SDK may ask a guardrail before a person's approval too, and does not say so: there, guard the function itself.
     """
     session = acting_session(by, scope, actor)
     if on_denial not in ("reject", "raise"):
@@ -212,6 +221,18 @@ def tool_guardrail(
         return ToolGuardrailFunctionOutput.reject_content(_words(verdict), verdict)
 
     return ToolInputGuardrail(guardrail_function=guard, name=name)
+
+
+def tell_denial(context: RunContextWrapper[object], error: Exception) -> str:
+    """
+    Return what the model is told where `muniment.guarded` refused the tool's function: why, and what can be signed.
+
+    It is a `failure_error_function` for `function_tool`; of other errors it says what the SDK says.
+    """
+    if not isinstance(error, ActionDenied):
+        return default_tool_error_function(context, error)
+    facts = error.facts
+    return _words({"reasons": [facts["reasons"]], "needed": facts["needed"], "request": facts["request"]})
 
 
 def _action(data: ToolInputGuardrailData) -> Action:
@@ -285,4 +306,4 @@ async def _finished(work: Callable[[], R]) -> R:
         raise
 
 
-__all__ = ["MunimentSession", "tool_guardrail"]
+__all__ = ["MunimentSession", "tell_denial", "tool_guardrail"]

@@ -220,11 +220,16 @@ class Dense:
         """Make vectors for other partitions from now on. The caller holds the mutex."""
         self._recall = recall
 
+    def is_outdated(self) -> bool:
+        """Tell whether a rebuild, whoever's it was, has made anew the vectors that are in memory."""
+        return self._file is not None and self._file.is_replaced()
+
     def take_again(self) -> None:
         """Drop the vectors in memory, and take those that the file has now."""
-        kept = None if self._file is None else self._file.load()
         with self._mutex:
-            self._kept = kept
+            if self.is_outdated():
+                self._unsaved.clear()
+            self._kept = None if self._file is None else self._file.load()
             self._opened.clear()
             for scope in self._recall.scopes():
                 partition = self._recall.partition(scope)

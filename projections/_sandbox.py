@@ -32,9 +32,16 @@ _FETCH: Final = 2_048
 _AGAIN: Final = 0.05
 _TABLE_FUNCTIONS: Final = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
 _UNLIMITED: Final = frozenset(
-    {"array_resize", "bitstring", "generate_series", "list_resize", "lpad", "range", "repeat", "rpad"}
-)
-"""They make a value as large as a number says, outside the memory limit, and are not interrupted while they do."""
+    {
+        "array_resize", "bitstring", "format", "generate_series", "list_resize", "lpad", "printf", "range", "repeat",
+        "rpad",
+    }
+    | {"damerau_levenshtein", "jaro_similarity", "jaro_winkler_similarity"}
+)  # fmt: skip
+"""
+They are not interrupted while they make a value as large as a number says, outside the memory limit; or, the last
+three, while they compare two long texts, which takes minutes: `levenshtein` is interrupted.
+"""
 _OWN_SCHEMA: Final = "raw"
 
 # External access is turned off by statement: in `connect` it would come before, and forbid, setting temp_directory.
@@ -122,7 +129,11 @@ def _check_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Stateme
         kinds = ", ".join(s.type.name for s in statements) or "nothing"
         raise _refusal(f"expected one SELECT, got {kinds}")
     found = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
-    tree: object = msgspec.json.decode(cast("str", found[0][0]))
+    try:
+        tree: object = msgspec.json.decode(cast("str", found[0][0]))
+    except RecursionError as error:
+        # DuckDB's own limit on nesting is above what can be looked at here.
+        raise _refusal("it is nested too deeply") from error
     if not isinstance(tree, dict) or tree.get("error"):
         raise _refusal("expected one SELECT")
     for node in _nodes(tree):

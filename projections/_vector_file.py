@@ -43,6 +43,8 @@ class VectorFile:
         self._dim, self._slot_key = dim, slot_key
         self._head = _MAGIC + struct.pack(">H", dim) + self._model
         self._record_bytes = _PREFIX.size + 2 * dim + _SEAL_BYTES
+        self._known = b""
+        """How the file begins that was loaded, or appended to: its first record has a nonce of its own."""
 
     @property
     def path(self) -> Path:
@@ -56,7 +58,18 @@ class VectorFile:
         except FileNotFoundError:
             data = b""
         start = len(self._head) if data.startswith(self._head) else len(data)
+        self._known = data[start : start + _PREFIX.size]
         return KeptVectors(memoryview(data)[start:], self._dim, self._open)
+
+    def is_replaced(self) -> bool:
+        """Tell whether others made these vectors anew since they were loaded; not where they removed them all."""
+        try:
+            with self._path.open("rb") as file:
+                data = file.read(len(self._head) + _PREFIX.size)
+        except FileNotFoundError:
+            return False
+        found = data.removeprefix(self._head)
+        return len(found) == _PREFIX.size and found != self._known
 
     def ids(self) -> set[bytes]:
         """Return the memories whose vectors still open."""
@@ -65,7 +78,7 @@ class VectorFile:
     def beside(self) -> VectorFile:
         """Return the file in which vectors of the same model are made anew."""
         made = copy(self)
-        made._path = self._path.with_suffix(_BESIDE)
+        made._path, made._known = self._path.with_suffix(_BESIDE), b""
         return made
 
     def replace_by(self, other: VectorFile) -> None:
@@ -100,9 +113,13 @@ class VectorFile:
         return None if key is None else open_blob(key, nonce, record[_PREFIX.size :], self._context(identity))
 
     def append(self, vectors: Iterable[tuple[bytes, int, NDArray[np.float32]]]) -> None:
-        """Keep (memory id, key slot, vector) records of what still has a key; not synced: a lost one is made again."""
-        records = b"".join(self._format(identity, slot, vector) for identity, slot, vector in vectors)
-        if not records:
+        """
+        Keep (memory id, key slot, vector) records of what still has a key; not synced: a lost one is made again.
+
+        Where others made the vectors anew since these were loaded, theirs stay.
+        """
+        made = [(v[0], record) for v in vectors if (record := self._format(*v))]
+        if not made:
             return
         with typed(self._path, self._path.name):
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -114,7 +131,11 @@ class VectorFile:
                     os.write(fd, self._head)
                 else:
                     os.ftruncate(fd, size - (size - len(self._head)) % self._record_bytes)
-                os.write(fd, records)
+                first = os.pread(fd, _PREFIX.size, len(self._head))
+                theirs = self.ids() if first and first != self._known else set()
+                os.write(fd, b"".join(record for identity, record in made if identity not in theirs))
+                if not first or not self._known:
+                    self._known = os.pread(fd, _PREFIX.size, len(self._head))
             finally:
                 os.close(fd)
 

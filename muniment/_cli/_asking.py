@@ -15,7 +15,7 @@ from muniment.gate import Use
 
 from ._actions import call_options, given_action, parse_json
 from ._output import emit_fields, emit_json, emit_records, emit_rows, emit_text, talk
-from ._settings import CLI_ACTOR, Settings, moment, moment_or_none, points, scoped
+from ._settings import CLI_ACTOR, Settings, memory_id, moment, moment_or_none, points, scoped
 
 _KINDS: Final = click.Choice([kind.value for kind in Kind])
 _STATUSES: Final = click.Choice([status.value for status in Status])
@@ -116,7 +116,7 @@ def beliefs(settings: Settings, about: tuple[str, ...], valid_at: str | None, kn
 
 
 @click.command()
-@click.argument("id")
+@memory_id
 @points
 @scoped
 @click.pass_obj
@@ -159,7 +159,7 @@ def list_memories(
 
 
 @click.command()
-@click.argument("id")
+@memory_id
 @click.option("--known-at", metavar="T", help="As known then: a time, a sequence number, HEAD~n.")
 @scoped
 @click.pass_obj
@@ -175,7 +175,7 @@ def history(settings: Settings, id: str, known_at: str | None) -> None:  # noqa:
 
 
 @click.command()
-@click.argument("id")
+@memory_id
 @click.option("--depth", type=int, default=1, help="So many hops.")
 @points
 @scoped

@@ -17,7 +17,7 @@ from muniment.events import NotFound
 from . import _asking
 from ._output import emit_fields, emit_json, emit_receipt, emit_rows, shown
 from ._reports import explanation_page, trace_page, write_report
-from ._settings import Settings, common, moment, scoped
+from ._settings import Settings, common, memory_id, moment, scoped
 
 _report = click.option(
     "--report", metavar="FILE", help="Also write a page for people: one HTML file, with timeline and evidence."
@@ -67,7 +67,7 @@ def _emit_differences(settings: Settings, factual: PastStore, counterfactual: Pa
 
 
 @click.command()
-@click.argument("id")
+@memory_id
 @click.option("--audit", is_flag=True, help="All that bore on a decision, as one JSON object.")
 @_report
 @common
@@ -126,7 +126,7 @@ def _tell_decision(found: DecisionExplanation) -> None:
 
 
 @click.command()
-@click.argument("id")
+@memory_id
 @_report
 @common
 @click.pass_obj

@@ -18,7 +18,7 @@ from muniment.gate import Value
 
 from ._actions import parse_json
 from ._output import emit_fields, emit_json, emit_receipt, talk
-from ._settings import Settings, common, full_id, open_key, scoped, signed
+from ._settings import Settings, common, full_id, memory_id, open_key, scoped, signed
 
 _LEAST_PREFIX: Final = 4
 _LINKS: Final = click.Choice([kind.value for kind in LinkType])
@@ -246,7 +246,7 @@ def unlink(
 
 
 @click.command()
-@click.argument("id")
+@memory_id
 @click.option("--reason", metavar="TEXT", required=True, help="Why.")
 @click.option("--valid-to", metavar="T", help="Until when it still holds; now unless said.")
 @click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt.")

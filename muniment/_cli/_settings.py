@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from muniment._store import Store, open_store
 from muniment._user import UserSession
 from muniment.events import BadArgument, SignatureInvalid, StoreMissing
 from muniment.gate import KeyFile
+
+from ._output import printable
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 CLI_ACTOR: Final = "agent:cli"
@@ -227,6 +230,21 @@ def signed(command: Decorated) -> Decorated:
     """Give a command `--key` and `--as`."""
     command = click.option("--as", "principal", metavar="user:NAME", help="Whom the key speaks for.")(command)
     return click.option("--key", metavar="FILE", help="Speak as a user, by this key.")(command)
+
+
+def memory_id(command: Decorated) -> Decorated:
+    """Give a command the id of one memory; where a key is typed instead, the error says how to come by the id."""
+    return click.argument("id", nargs=-1, required=True, metavar="ID", callback=_one_id)(command)
+
+
+def _one_id(context: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:  # noqa: ARG001  # click's
+    if len(words) == 1:
+        return words[0]
+    hint = ""
+    if len(words) == 2:
+        asked = printable(shlex.join(("muniment", "beliefs", *words)))
+        hint = f"; for a key, `{asked}` prints the id of what holds"
+    raise click.UsageError(f"expected one ID, got {len(words)} words{hint}", context)
 
 
 def points(command: Decorated) -> Decorated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -24,7 +25,7 @@ from agents.items import ToolCallOutputItem
 
 import muniment
 from muniment import Action, Pattern, Policy, Use
-from muniment.openai_agents import MunimentSession, tool_guardrail
+from muniment.openai_agents import MunimentSession, tell_denial, tool_guardrail
 from tests.worlds import SCOPE, World
 
 from . import scripts
@@ -252,6 +253,55 @@ def test_guarding_before_an_approval_too_takes_two_confirmations_and_never_gives
 
     assert [] == approved(1)
     assert 1 == len(approved(2))
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["guardrails after", "guardrails before too"])
+def test_a_guard_on_the_function_itself_spends_only_for_the_call_that_a_person_approved(
+    world: World, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    """The tool's function runs once, after the approval: what it asks for is what is spent."""
+    execution = ToolExecutionConfig(pre_approval_tool_input_guardrails=before)
+    monkeypatch.setattr(scripts, "QUIET", RunConfig(tracing_disabled=True, tool_execution=execution))
+    sent: list[tuple[str, str]] = []
+
+    @function_tool(needs_approval=True, failure_error_function=tell_denial)
+    @muniment.guarded(world.speaker("agent:planner"), "send_email")
+    def send_email(to: str, body: str) -> str:
+        """Send an email."""
+        sent.append((to, body))
+        return "sent"
+
+    def asked(*, approve: bool) -> str:
+        model = scripted(call("send_email", CALL), "Done.")
+        first = asyncio.run(run(model, "write", tools=[send_email]))
+        state = first.to_state()
+        for item in first.interruptions:
+            (state.approve if approve else state.reject)(item)
+        return _outputs(asyncio.run(scripts.resume(model, state, tools=[send_email])))[-1]
+
+    world.ann().confirm(SIGNED, agent="agent:planner")
+    asked(approve=False)
+    assert [] == sent
+    assert "sent" == asked(approve=True)
+    refusal = asked(approve=True)
+    assert refusal.startswith("muniment: this call was not made: no_confirmation, confirmation_spent. needed: ")
+    assert 1 == len(sent)
+    world.ann().confirm_request(shlex.split(refusal.split("muniment confirm ")[1])[0])
+    assert "sent" == asked(approve=True)
+
+
+def test_an_error_of_the_function_itself_is_told_as_the_sdk_tells_it(world: World) -> None:
+    world.ann().confirm(Action("fail"), agent="agent:planner")
+
+    @function_tool(failure_error_function=tell_denial)
+    @muniment.guarded(world.speaker("agent:planner"), "fail")
+    def fail() -> str:
+        """Fail."""
+        raise ValueError("the password is hunter2")
+
+    result = asyncio.run(run(scripted(call("fail", {}), "Oh."), "go on", tools=[fail]))
+
+    assert ["An error occurred while running the tool. Please try again."] == _outputs(result)
 
 
 def test_a_confirmation_is_kept_for_the_call_that_the_host_approves(world: World) -> None:

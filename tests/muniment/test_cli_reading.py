@@ -127,6 +127,23 @@ def test_only_verbs_that_read_run_in_the_past(shell: Shell, verb: str) -> None:
     shell.run("replay", "--to", "HEAD", verb, "x", code=2)
 
 
+@pytest.mark.parametrize("verb", ["get", "history", "links", "explain", "trace", "retire"])
+def test_a_verb_for_one_memory_that_is_given_a_key_says_how_to_come_by_the_id(shell: Shell, verb: str) -> None:
+    identity = shell.remember("The launch is on 12 March.", "--about", "moon launch", "date")
+    args = (verb, "moon launch", "date", *(("--reason", "over") if verb == "retire" else ()))
+
+    told = shell.run(*args, code=2).stderr
+    [answer] = shell.rows(*args, code=2)
+
+    expected = "expected one ID, got 2 words; for a key, `muniment beliefs 'moon launch' date` prints the id"
+    assert f"Usage: cli {verb} [OPTIONS] ID\n" in told
+    assert expected in told
+    assert expected in str(answer["message"])
+    assert [identity] == [row["id"] for row in shell.rows("beliefs", "moon launch", "date")]
+    assert "got 3 words" in shell.run(verb, "a", "b", "c", code=2).stderr
+    assert "Missing argument" in shell.run(verb, code=2).stderr
+
+
 def test_replay_without_some_events_says_what_would_differ(shell: Shell) -> None:
     kept = shell.remember("The launch is on 12 March.", "--about", "launch", "date")
     page = shell.remember("The moon is cheese.", "--origin", "web:https://x.example")

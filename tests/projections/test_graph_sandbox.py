@@ -210,11 +210,40 @@ def test_a_query_that_takes_too_much_memory_is_stopped_and_spills_nowhere(
     assert [] == list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("call", ["repeat('x', 9)", "lpad('x', 9, 'y')", "len(range(9))", "list_resize([1], 9)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "repeat('x', 9)",
+        "lpad('x', 9, 'y')",
+        "len(range(9))",
+        "list_resize([1], 9)",
+        "format('{:>9}', 'x')",
+        "printf('%9d', 1)",
+        "damerau_levenshtein('x', 'y')",
+        "jaro_similarity('x', 'y')",
+        "Jaro_Winkler_Similarity('x', 'y')",
+    ],
+)
 def test_functions_that_no_limit_stops_are_refused(history: History, call: str) -> None:
-    """They build a value outside DuckDB's memory limit, and its interrupt waits for them."""
+    """DuckDB's interrupt waits for them while they build a value outside its memory limit, or compare two long ones."""
     with pytest.raises(BadArgument, match="may not be used"):
         ask(Graph(history.state), f"SELECT {call}")
+
+
+def test_texts_can_be_compared_under_the_limit(history: History) -> None:
+    graph = Graph(history.state)
+    text = "(SELECT string_agg('the car is red', '') s FROM range(200000))"
+
+    assert [(3,)] == ask(graph, "SELECT levenshtein('kitten', 'sitting')")
+    with pytest.raises(QueryTooLarge, match=r"takes more than 0\.1 seconds"):
+        ask(graph, f"SELECT levenshtein(s, s || 'x') FROM {text}", seconds=0.1)
+
+
+def test_a_query_nested_deeper_than_can_be_looked_at_is_refused(history: History) -> None:
+    depth = 900
+    nested = "CASE WHEN seq > 1 THEN " * depth + "1" + " ELSE 0 END" * depth
+    with pytest.raises(BadArgument, match="nested too deeply"):
+        ask(Graph(history.state), f"SELECT {nested} FROM memories")
 
 
 def test_more_rows_than_asked_for_are_refused_not_cut(history: History) -> None:

@@ -79,6 +79,42 @@ def test_a_destroyed_key_takes_the_vector_along_and_no_other(file: VectorFile, k
     assert {1: 1.0, 3: 3.0} == taken(file, 1, 2, 3)
 
 
+def test_what_was_made_anew_since_is_told_and_stays(file: VectorFile, tmp_path: Path, keys: Keys) -> None:
+    keep(file, 1, 2)
+    assert not file.is_replaced()
+    other = VectorFile(tmp_path, "a model", DIM, keys.of)
+    keep(other.beside(), 1, 2, value=10.0)
+    other.replace_by(other.beside())
+    assert file.is_replaced()
+
+    keep(file, 1, 3)
+    assert file.is_replaced()
+    assert {1: 10.0, 2: 20.0, 3: 3.0} == taken(file, 1, 2, 3)
+    assert not file.is_replaced()
+    keep(file, 1)
+    assert {1: 1.0} == taken(file, 1)
+
+
+def test_two_that_keep_the_first_vectors_at_once_both_do(file: VectorFile, tmp_path: Path, keys: Keys) -> None:
+    other = VectorFile(tmp_path, "a model", DIM, keys.of)
+    keep(other, 1)
+    keep(file, 2)
+    keep(other, 3)
+
+    assert {1: 1.0, 2: 2.0, 3: 3.0} == taken(file, 1, 2, 3)
+    assert not other.is_replaced()
+
+
+def test_a_file_that_is_gone_was_not_replaced_and_is_begun_again(file: VectorFile) -> None:
+    keep(file, 1)
+    file.path.unlink()
+    assert not file.is_replaced()
+    keep(file, 2)
+
+    assert not file.is_replaced()
+    assert {2: 2.0} == taken(file, 1, 2)
+
+
 def test_a_torn_record_at_the_end_is_left_out(file: VectorFile) -> None:
     keep(file, 1, 2)
     file.path.write_bytes(file.path.read_bytes()[:-1])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from muniment import Store
-from muniment.events import WriterLock
+from muniment._engine import Engine, Options
+from muniment._version import VERSION
+from muniment.events import WriterLock, find_store
 from muniment.events._lock import Mark
 from muniment.projections import Fate, FateKind
 from tests import processes
-from tests.erasure.stores import AGENT, SCOPE, create_store, open_store
+from tests.erasure.stores import AGENT, SCOPE, Letters, clock, create_store, open_store
 
 REBUILD = """
 import sys, muniment
@@ -199,6 +204,79 @@ def test_vectors_stay_where_the_rows_are_the_same(path: Path) -> None:
         again = store._engine.state.recall.partition(SCOPE)
         assert vectors is not again
         assert 0 == store.embed()
+
+
+class Backwards(Letters):
+    """The same model by its name, as a fault in the code would have computed it."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the letters counted from the wrong end."""
+        return super().embed(texts)[:, ::-1]
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a question, which is right."""
+        return Letters().embed_query(text)
+
+
+def open_backwards(path: Path) -> Store:
+    return Store(Engine(find_store(path), Options(load_embedder=Backwards, clock=clock), VERSION), created=False)
+
+
+def cosine(store: Store, text: str = "the harbour") -> float | None:
+    """Return how near the note is to its own words."""
+    (hit,) = [hit for hit in store.session(scope=SCOPE, actor=AGENT).recall(text) if hit.content == text]
+    return hit.dense_score
+
+
+@pytest.mark.parametrize("saved", [True, False], ids=["vectors kept before", "vectors not kept yet"])
+def test_vectors_that_another_process_made_anew_are_taken_at_the_next_question(path: Path, saved: bool) -> None:
+    with open_backwards(path) as holder, open_store(path) as other:
+        holder.session(scope=SCOPE, actor=AGENT).remember_many([{"content": "the harbour"}, {"content": "zebra"}])
+        assert 3 == holder.embed()
+        if saved:
+            holder._engine.dense.save()
+        wrong = cosine(holder)
+        assert 3 == other.rebuild(re_embed=True).embedded
+
+        right = cosine(other)
+        assert right == cosine(holder)
+        assert wrong != right
+        assert 0 == holder.embed()
+    with open_store(path) as store:
+        assert right == cosine(store)
+
+
+def test_vectors_that_others_made_anew_are_not_replaced_by_what_is_saved_late(path: Path) -> None:
+    """Between the swap of the vectors and the word of it, or where nobody asks before the end."""
+    holder = open_backwards(path)
+    mem = holder.session(scope=SCOPE, actor=AGENT)
+    mem.remember("the harbour")
+    holder.embed()
+    holder._engine.dense.save()
+    late = mem.remember("zebra").id
+    holder.embed()
+    with open_store(path) as other:
+        other.rebuild(re_embed=True)
+        right = cosine(other), cosine(other, "zebra")
+    holder._engine.dense.save()
+    holder._engine.abandon()
+
+    with open_store(path) as store:
+        assert right == (cosine(store), cosine(store, "zebra"))
+        assert late in {record.id for record in store.session(scope=SCOPE, actor=AGENT).list()}
+
+
+def test_vectors_stay_in_memory_where_another_model_s_are_all_that_is_left(path: Path) -> None:
+    with open_store(path) as holder:
+        holder.session(scope=SCOPE, actor=AGENT).remember("the harbour")
+        assert 2 == holder.embed()
+        holder._engine.dense.save()
+        asked = cosine(holder)
+        for file in (path / "projections").glob("vectors-*"):
+            file.unlink()
+        assert holder.rebuild(embed=False).ok is False
+        assert asked == cosine(holder)
+        assert 0 == holder.embed()
 
 
 @pytest.mark.parametrize("projection", ["tombstones", "beliefs", "recall"])
