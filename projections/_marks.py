@@ -45,7 +45,7 @@ def marks_of(body: MemoryBody) -> list[str]:
     if not isinstance(speaker, str):
         match = _SPEAKER.match(body.content)
         speaker = match[1] if match else ""
-    found = [spoken_by(term) for term in analyze_query(speaker[:MAX_SPEAKER]).terms]
+    found = [spoken_by(term) for term in analyze_query(speaker[:MAX_SPEAKER]).terms] if speaker else []
     if told.get("role") == "user":
         found.append(USER)
     if _ASKS.search(body.content):

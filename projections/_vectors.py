@@ -60,20 +60,26 @@ class VectorIndex:
 
     def put(self, rows: Sequence[int] | Rows, vectors: Floats) -> None:
         """Keep one vector a row, replacing what the row had."""
-        at = np.asarray(rows, dtype=np.int64)
-        if vectors.shape != (len(at), self.dim):
-            raise BadArgument(argument="vectors", detail=f"expected shape {(len(at), self.dim)}, got {vectors.shape}")
-        if not len(at):
+        named: list[int] = np.asarray(rows, dtype=np.int64).tolist()
+        if vectors.shape != (len(named), self.dim):
+            raise BadArgument(
+                argument="vectors", detail=f"expected shape {(len(named), self.dim)}, got {vectors.shape}"
+            )
+        if not named:
             return
-        if at.min() < 0:
-            raise BadArgument(argument="rows", detail=f"expected no negative row, got {at.min()}")
-        self._reserve(int(at.max()) + 1)
-        wanted = ~self._erased[at]
-        at, vectors = at[wanted], vectors[wanted]
+        if min(named) < 0:
+            raise BadArgument(argument="rows", detail=f"expected no negative row, got {min(named)}")
+        self._reserve(max(named) + 1)
+        # Of the one row that was just written, mostly: a slice takes less than a list.
+        at = slice(named[0], named[0] + 1) if len(named) == 1 else np.array(named)
+        erased = self._erased[at]
+        if erased.any():
+            self.put(np.array(named)[~erased], vectors[~erased])
+            return
         self._matrix[at] = _on_grid(vectors)
         self._signs[:, at] = _signs(vectors)
         self._present[at] = True
-        self._changed(at.tolist())
+        self._changed(named)
 
     def erase(self, row: int) -> None:
         """Overwrite the row's vector, here and in the graph; the row gets none again."""
@@ -316,8 +322,7 @@ def _on_grid(vectors: Floats) -> Floats:
 
 def _signs(vectors: Floats) -> Bits:
     """Return one bit a component, set where it is above zero, in whole words: a line a word, a column a vector."""
-    words = -(-vectors.shape[1] // 64)
-    packed = np.zeros((len(vectors), words * 8), dtype=np.uint8)
     bits = np.packbits(vectors > 0, axis=1)
-    packed[:, : bits.shape[1]] = bits
-    return np.ascontiguousarray(packed.view(np.uint64).T)
+    if short := -bits.shape[1] % 8:
+        bits = np.concatenate((bits, np.zeros((len(bits), short), dtype=np.uint8)), axis=1)
+    return np.ascontiguousarray(bits.view(np.uint64).T)
