@@ -73,7 +73,7 @@ class VectorIndex:
         # Of the one row that was just written, mostly: a slice takes less than a list.
         at = slice(named[0], named[0] + 1) if len(named) == 1 else np.array(named)
         erased = self._erased[at]
-        if erased.any():
+        if np.count_nonzero(erased):
             self.put(np.array(named)[~erased], vectors[~erased])
             return
         self._matrix[at] = _on_grid(vectors)
