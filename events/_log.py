@@ -125,8 +125,6 @@ class Log:
 
         Stops at the end, at an unfinished frame, and at damage, which it leaves in `damage`.
         """
-        if self._is_last_known and self.damage is None and not self.is_behind():
-            return  # as nearly always, when a writer has just taken the lock
         self.damage = None
         if not self.head.seq and self.head == self.start and not self._continues(self.head.segment):
             return

@@ -134,7 +134,6 @@ class Engine:
             self._state.recall,
             files.projections,
             self.keys.live_key,
-            self._state.read_memory,
             options.load_embedder,
             beside=not options.read_only,
             graph=options.graph,

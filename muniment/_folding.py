@@ -72,7 +72,7 @@ class Meanwhile:
 
     def __init__(self, state: Projections, reader: Reader, setting: Setting) -> None:
         self.state, self.values = state, setting.values
-        self.dense = Dense(setting.mutex, state.recall, None, setting.keys.live_key, state.read_memory, None)
+        self.dense = Dense(setting.mutex, state.recall, None, setting.keys.live_key, None)
         self.dense.waits_for = "the log is being folded"
         self._reader, self._setting = reader, setting
         self._erased_at = 0

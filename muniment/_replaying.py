@@ -34,7 +34,6 @@ def replayed(engine: Engine, to: KnownAt, without: Sequence[str]) -> PastStore:
         state.recall,
         engine.files.projections,
         engine.keys.live_key,
-        state.read_memory,
         engine.options.load_embedder,
     )
     guard = Guard(state, engine.options.policy)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ._bodies import ReadBody
 from ._dense import Progress
 from ._embedder import Embedder
-from ._segments import ReadBody, indexed_text
+from ._segments import indexed_text
 from ._state import Memory
 from ._vector_file import SlotKey, VectorFile, remove_vectors, rounded
 

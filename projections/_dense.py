@@ -15,7 +15,7 @@ from muniment.events import ModelMissing, MunimentError
 
 from ._embedder import Embedder
 from ._recall import Partition, Recall
-from ._segments import ReadBody, indexed_text
+from ._segments import indexed_text
 from ._vector_file import KeptVectors, SlotKey, VectorFile, rounded
 from ._vectors import VectorIndex
 
@@ -38,6 +38,11 @@ class _Missing(NamedTuple):
     partition: Partition
     row: int
 
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether it was forgotten since."""
+        return self.partition.closed or self.row in self.partition.erased
+
 
 class Dense:
     """
@@ -53,7 +58,6 @@ class Dense:
         recall: Recall,
         directory: Path | None,
         slot_key: SlotKey,
-        read_body: ReadBody,
         load: Callable[[], Embedder] | None,
         *,
         beside: bool = False,
@@ -66,7 +70,7 @@ class Dense:
         """
         self._mutex, self._recall, self._directory, self._slot_key = mutex, recall, directory, slot_key
         self._loading = threading.Lock()
-        self._read_body, self._load = read_body, load
+        self._load = load
         self._embedder: Embedder | None = None
         self._file: VectorFile | None = None
         self._kept: KeptVectors | None = None
@@ -338,16 +342,18 @@ class Dense:
         for start in range(0, len(missing), _AT_ONCE):
             part = missing[start : start + _AT_ONCE]
             with self._mutex:
-                part = [found for found in part if not found.partition.closed]
+                part = [found for found in part if not found.is_gone]
                 memories = [partition.rows[row] for partition, row in part]
-                bodies = [self._read_body(memory.place) for memory in memories]
+                bodies = [
+                    found.partition.bodies.read(memory.place) for found, memory in zip(part, memories, strict=True)
+                ]
             vectors = rounded(embedder.embed(["" if body is None else indexed_text(body) for body in bodies]))
             with self._mutex:
-                for (partition, row), memory, body, vector in zip(part, memories, bodies, vectors, strict=True):
+                for found, memory, body, vector in zip(part, memories, bodies, vectors, strict=True):
                     # Forgotten while the model worked: the vector is dropped with the words.
-                    if partition.vectors is None or body is None or row in partition.erased or partition.closed:
+                    if (index := found.partition.vectors) is None or body is None or found.is_gone:
                         continue
-                    partition.vectors.put([row], vector[None, :])
+                    index.put([found.row], vector[None, :])
                     self._unsaved.append((memory.id, memory.slot, vector))
             if progress is not None:
                 progress(min(start + _AT_ONCE, len(missing)), len(missing))

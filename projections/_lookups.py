@@ -173,6 +173,8 @@ class ScopeRows(Sequence[Memory]):
 
     def upto(self, known: int) -> int:
         """Return how many rows were recorded up to a sequence number."""
+        if self._fresh and self._fresh[-1].seq <= known:
+            return self._saved + len(self._fresh)  # the present is what is asked for, nearly always
         if not self._fresh or self._fresh[0].seq > known:
             return bisect_right(range(self._saved), known, key=self.seq_of)
         return self._saved + bisect_right(self._fresh, known, key=lambda memory: memory.seq)

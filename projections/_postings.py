@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -69,6 +69,16 @@ class Postings:
         self._counts[cells] = counts
         self._length[distinct] = needed
 
+    def append_row(self, row: int, counts: Mapping[int, int]) -> None:
+        """Append one posting of a row for each of a few terms; the same as `append`, without an array for each step."""
+        for term, count in counts.items():
+            held = int(self._length[term])
+            if held == self._capacity[term]:
+                self._move(term, held + 1)
+            cell = int(self._start[term]) + held
+            self._rows[cell], self._counts[cell] = row, count
+            self._length[term] = held + 1
+
     def of(self, term: int, upto: int) -> tuple[Ints, Ints]:
         """Return views of the term's rows below `upto` and its counts there."""
         start = self._start[term]
@@ -109,9 +119,10 @@ class Postings:
         size = max(_FIRST_CAPACITY, 1 << (needed - 1).bit_length())
         target = self._region(size)
         start, length = int(self._start[term]), int(self._length[term])
-        self._rows[target : target + length] = self._rows[start : start + length]
-        self._counts[target : target + length] = self._counts[start : start + length]
-        self._release(term)
+        if self._capacity[term]:
+            self._rows[target : target + length] = self._rows[start : start + length]
+            self._counts[target : target + length] = self._counts[start : start + length]
+            self._release(term)
         self._start[term], self._capacity[term], self._length[term] = target, size, length
 
     def _region(self, size: int) -> int:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from muniment.events import Batch, Forgotten, ProjectionStale, SequenceGap
 
+from ._bodies import Bodies, ReadBody
 from ._lookups import ById, ScopeRows
 from ._lookups import Rows as ScopeTable
-from ._segments import SEGMENT_BITS, Fragment, Fragments, ReadBody, ScopeWords
+from ._segments import SEGMENT_BITS, Fragment, Fragments, ScopeWords
 from ._state import Memory
 from ._vectors import VectorIndex
 
@@ -46,9 +47,9 @@ class _SavedRows(msgspec.Struct, array_like=True):
 class Partition:
     """What is derived from the rows of one scope, in sequence order."""
 
-    def __init__(self, scope: str, stored: Stored, read_body: ReadBody, saved: Fragments) -> None:
-        self.scope, self._stored = scope, stored
-        self.words = ScopeWords(scope, lambda: self.rows, read_body, saved)
+    def __init__(self, scope: str, stored: Stored, bodies: Bodies, saved: Fragments) -> None:
+        self.scope, self._stored, self.bodies = scope, stored, bodies
+        self.words = ScopeWords(scope, lambda: self.rows, bodies.read_again, saved)
         self.erased = self.words.erased
         self.closed = False
         self.vectors: VectorIndex | None = None
@@ -69,7 +70,8 @@ class Recall:
     """The partitions of all scopes."""
 
     def __init__(self, stored: Stored, read_body: ReadBody) -> None:
-        self._stored, self._read_body = stored, read_body
+        self._stored = stored
+        self._bodies = Bodies(read_body)
         self._saved: Fragments = NothingSaved()
         self._saved_upto: dict[int, int] = {}
         self._partitions: dict[str, Partition] = {}
@@ -79,7 +81,7 @@ class Recall:
         """Return the partition of a scope, or None when it holds no memory."""
         found = self._partitions.get(scope)
         if found is None and scope in self._stored.rows:
-            found = self._partitions[scope] = Partition(scope, self._stored, self._read_body, self._saved)
+            found = self._partitions[scope] = Partition(scope, self._stored, self._bodies, self._saved)
         return found
 
     def scopes(self) -> list[str]:
@@ -229,6 +231,7 @@ class Recall:
 
     def erase(self, identities: Iterable[bytes]) -> None:
         """Drop all that the memories' bodies left here."""
+        self._bodies.forget()
         for identity in identities:
             memory = self._stored.memories.get(identity)
             partition = None if memory is None else self.partition(memory.scope)

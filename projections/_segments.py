@@ -16,8 +16,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from muniment.events import Location, MemoryBody, ProjectionStale
+from muniment.events import MemoryBody, ProjectionStale
 
+from ._bodies import ReadBody
 from ._facet_index import FacetIndex, Mask
 from ._facets import NO_FACETS, Facets
 from ._joined import JoinedWords
@@ -30,7 +31,6 @@ from ._words import PackedWords, WordIndex, WordStats
 SEGMENT_BITS: Final = 12
 _TAKEN_AT_ONCE: Final = 1 << 20
 """Characters of text after which a piece of a segment is taken into its words."""
-ReadBody = Callable[[Location], MemoryBody | None]
 
 
 class Fragment(msgspec.Struct, array_like=True, frozen=True):

@@ -90,8 +90,7 @@ def normal(text: str) -> str:
 
 
 def _tokens(text: str, *, indexing: bool) -> Iterator[str]:
-    for match in _CHAIN.finditer(text):
-        chain = match[0]
+    for chain in _CHAIN.findall(text):
         if chain.isascii() and chain.isalnum():
             yield _ascii_word(chain)
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Bits = NDArray[np.uint64]
+Counts: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
+"""In how many signs rows differ; the greatest number that the type has is far, more than any vector has."""
 
 GRAPH_FROM = 50_000  # vectors; below that a graph of them answers no sooner than their signs
 GRAPH_SHARE = 0.9  # of the graph's rows have to be wanted: a walk among others finds too few
@@ -34,10 +36,11 @@ _COSINE = np.float32(1 / (4080 * 4080))
 # Above this many rows, the signs of the components choose which rows are scored: 32 times less to read.
 SIGNS_FROM = 4_000
 SIGNED_CANDIDATES = 256  # at least, and 4 times what is asked for, and one row in 200
-HALVED_FROM = 32_000  # rows above which half of the signs choose one in 25, and all signs among those
-_AT_ONCE = 32_768  # rows whose signs are compared at once: what is made of them stays in the processor's cache
+HALVED_FROM = 32_000  # rows above which half of the signs choose one in 32, and all signs among those
+_AT_ONCE = 50_000  # rows whose signs are compared at once: what is made of them stays in the processor's cache
 _SCORED_AT_ONCE = 512  # rows that are made floating point at once, for the same reason
-_FAR = np.uint16(np.iinfo(np.uint16).max)  # more signs than any vector has
+_FAR = {1: 0xFF, 2: 0xFFFF}
+_WORDS_IN_A_BYTE = 3  # of signs, whose number a byte tells, and still has one that is more than all of them
 
 
 class VectorIndex:
@@ -60,20 +63,26 @@ class VectorIndex:
 
     def put(self, rows: Sequence[int] | Rows, vectors: Floats) -> None:
         """Keep one vector a row, replacing what the row had."""
-        at = np.asarray(rows, dtype=np.int64)
-        if vectors.shape != (len(at), self.dim):
-            raise BadArgument(argument="vectors", detail=f"expected shape {(len(at), self.dim)}, got {vectors.shape}")
-        if not len(at):
+        named: list[int] = np.asarray(rows, dtype=np.int64).tolist()
+        if vectors.shape != (len(named), self.dim):
+            raise BadArgument(
+                argument="vectors", detail=f"expected shape {(len(named), self.dim)}, got {vectors.shape}"
+            )
+        if not named:
             return
-        if at.min() < 0:
-            raise BadArgument(argument="rows", detail=f"expected no negative row, got {at.min()}")
-        self._reserve(int(at.max()) + 1)
-        wanted = ~self._erased[at]
-        at, vectors = at[wanted], vectors[wanted]
+        if min(named) < 0:
+            raise BadArgument(argument="rows", detail=f"expected no negative row, got {min(named)}")
+        self._reserve(max(named) + 1)
+        # Of the one row that was just written, mostly: a slice takes less than a list.
+        at = slice(named[0], named[0] + 1) if len(named) == 1 else np.array(named)
+        erased = self._erased[at]
+        if np.count_nonzero(erased):
+            self.put(np.array(named)[~erased], vectors[~erased])
+            return
         self._matrix[at] = _on_grid(vectors)
         self._signs[:, at] = _signs(vectors)
         self._present[at] = True
-        self._changed(at.tolist())
+        self._changed(named)
 
     def erase(self, row: int) -> None:
         """Overwrite the row's vector, here and in the graph; the row gets none again."""
@@ -179,7 +188,7 @@ class VectorIndex:
         if k <= 0:
             rows = np.zeros(0, dtype=np.int64)
         elif count > max(SIGNS_FROM, k):
-            rows = self._by_signs(query, wanted, max(SIGNED_CANDIDATES, 4 * k, count // 200))
+            rows = self._by_signs(query, wanted, count, max(SIGNED_CANDIDATES, 4 * k, count // 200))
         elif count < len(wanted) // 4 or self._matrix.dtype != np.float32:
             rows = np.flatnonzero(wanted)
         else:
@@ -194,26 +203,26 @@ class VectorIndex:
         near = _greatest(cosines, k)
         return rows[near], cosines[near]
 
-    def _by_signs(self, query: Floats, wanted: Flags, count: int) -> Rows:
+    def _by_signs(self, query: Floats, wanted: Flags, of: int, count: int) -> Rows:
         # A row is chosen by its own signs alone, so that the same rows give the same candidates at any point in time.
         asked = _signs(query[None, :])[:, 0]
         if len(wanted) <= HALVED_FROM:
             differing = _differing(self._signs[:, : len(wanted)], asked)
-            differing[~wanted] = _FAR
+            _leave_out(differing, wanted, of)
             return np.flatnonzero(differing <= _bound(differing, count))
         # Half of the signs tell which rows are far off; the others are looked at for the rest alone.
         half = -(-len(asked) // 2)
         by_half = _differing(self._signs[:half, : len(wanted)], asked[:half])
-        by_half[~wanted] = _FAR
-        enough = max(4 * count, int(np.count_nonzero(wanted)) // 25)
-        every = max(1, len(wanted) >> 12)
+        _leave_out(by_half, wanted, of)
+        enough = max(4 * count, of // 32)
+        every = len(wanted) >> 12 | 1  # odd: a filter may want every other row, as of two who talk in turn
         near = np.flatnonzero(by_half <= _bound(by_half[::every], -(-enough // every)))
         if len(near) < count:  # what every so manieth row told was not so of the others
             near = np.flatnonzero(by_half <= _bound(by_half, enough))
-        differing = by_half[near]
+        differing = by_half.take(near).astype(np.uint16)
         for words, signs in zip(self._signs[half:], asked[half:], strict=True):
             differing += np.bitwise_count(words.take(near) ^ signs)
-        return near[differing <= _bound(differing, count)]
+        return near.compress(differing <= _bound(differing, count))
 
     def _walked(self, query: Floats, wanted: Flags, k: int) -> Rows | None:
         """Return candidates from the graph and from what is in none; None where a walk would find too few."""
@@ -287,21 +296,30 @@ def _greatest(cosines: Floats, k: int) -> Rows:
     return np.flatnonzero(cosines >= np.partition(cosines, len(cosines) - k)[len(cosines) - k])
 
 
-def _differing(signs: Bits, asked: Bits) -> NDArray[np.uint16]:
-    """Return for each column in how many bits it differs from what is asked for."""
+def _differing(signs: Bits, asked: Bits) -> Counts:
+    """Return for each column in how many bits it differs from what is asked for; always less than is far."""
     rows = signs.shape[1]
-    found = np.empty(rows, dtype=np.uint16)
+    narrow = len(asked) <= _WORDS_IN_A_BYTE
+    found: Counts = np.empty(rows, dtype=np.uint8) if narrow else np.empty(rows, dtype=np.uint16)
     for start in range(0, rows, _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        np.add.reduce(np.bitwise_count(signs[:, part] ^ asked[:, None]), axis=0, dtype=np.uint16, out=found[part])
+        # In its own type, a sum of bytes takes a quarter of the time.
+        np.add.reduce(np.bitwise_count(signs[:, part] ^ asked[:, None]), axis=0, dtype=found.dtype, out=found[part])
     return found
 
 
-def _bound(differing: NDArray[np.uint16], count: int) -> int:
+def _leave_out(differing: Counts, wanted: Flags, of: int) -> None:
+    """Make far what is not wanted; `of` are."""
+    if of < len(wanted):
+        # Assigning by a mask takes thirty times as long, where the mask is mixed.
+        differing |= np.negative(np.logical_not(wanted).astype(differing.dtype))
+
+
+def _bound(differing: Counts, count: int) -> int:
     """Return the least number at or below which there are at least `count`, or all that are not far."""
     # Counting is several times faster than a partition.
-    found = np.cumsum(np.bincount(differing)[:_FAR])
-    return min(int(np.searchsorted(found, count)), len(found) - 1)
+    found = np.bincount(differing)[: _FAR[differing.itemsize]].cumsum()
+    return min(int(found.searchsorted(count)), len(found) - 1)
 
 
 def _stand_in(row: int, dim: int) -> Floats:
@@ -316,8 +334,7 @@ def _on_grid(vectors: Floats) -> Floats:
 
 def _signs(vectors: Floats) -> Bits:
     """Return one bit a component, set where it is above zero, in whole words: a line a word, a column a vector."""
-    words = -(-vectors.shape[1] // 64)
-    packed = np.zeros((len(vectors), words * 8), dtype=np.uint8)
     bits = np.packbits(vectors > 0, axis=1)
-    packed[:, : bits.shape[1]] = bits
-    return np.ascontiguousarray(packed.view(np.uint64).T)
+    if short := -bits.shape[1] % 8:
+        bits = np.concatenate((bits, np.zeros((len(bits), short), dtype=np.uint8)), axis=1)
+    return np.ascontiguousarray(bits.view(np.uint64).T)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from muniment.events._errors import BadArgument, ProjectionStale
 
+from ._columns import with_room
 from ._postings import Numbers, Postings
 from ._tokens import ANALYZER_ID, analyze
 
@@ -27,6 +28,8 @@ LAYOUT = 2
 """Raised whenever a dump is laid out differently; what it says, and its digest, stay the same."""
 _DIGEST_CONTEXT = "muniment 2026 word index digest"
 _ADDED_AT_ONCE = 4096
+_FEW = 64
+"""Tokens of a single text that are taken in one by one sooner than in arrays."""
 _NEWLINE = 10
 PREFIX_BYTES = 8
 """By how many bytes terms are told apart at first."""
@@ -173,6 +176,9 @@ class WordIndex:
         )
 
     def _add(self, rows: Sequence[Sequence[str]], marks: Sequence[Sequence[str]]) -> None:
+        if len(rows) == 1 and len(rows[0]) <= _FEW:
+            self._add_few(rows[0], marks[0] if marks else ())
+            return
         ids: list[int] = []
         counts: list[int] = []
         sizes: list[int] = []
@@ -188,13 +194,23 @@ class WordIndex:
         order = np.argsort(terms, kind="stable")
         self._postings.append(terms[order], at[order], np.array(counts, dtype=np.int32)[order])
         needed = self.rows + len(rows)
-        if needed > len(self._lengths):
-            grown = np.zeros(max(needed, len(self._lengths) * 3 // 2), dtype=np.int32)
-            grown[: self.rows] = self._lengths[: self.rows]
-            self._lengths = grown
+        self._lengths = with_room(self._lengths, needed)
         self._lengths[self.rows : needed] = [len(tokens) for tokens in rows]
         self._total += sum(map(len, rows))
         self.rows = needed
+
+    def _add_few(self, tokens: Sequence[str], marks: Sequence[str]) -> None:
+        # What was just written, mostly: a question waits for it.
+        counted: dict[int, int] = {}
+        for term in (*tokens, *marks):
+            found = self._id(term)
+            counted[found] = counted.get(found, 0) + 1
+        self._postings.new_lists(max(0, len(self._ids) + len(self._spare) - self._postings.lists))
+        self._postings.append_row(self.rows, counted)
+        self._lengths = with_room(self._lengths, self.rows + 1)
+        self._lengths[self.rows] = len(tokens)
+        self._total += len(tokens)
+        self.rows += 1
 
     def _id(self, term: str) -> int:
         found = self._ids.get(term)

@@ -47,7 +47,7 @@ def words_of(store: Store) -> ScopeWords:
 def whole(store: Store) -> tuple[WordIndex, Threads]:
     """Return one index and one set of links over all rows, made from the log alone."""
     state, index, threads = store._engine.state, WordIndex(), Threads()
-    bodies = [None if m.erasure else state.recall._read_body(m.place) for m in state.register.rows[SCOPE]]
+    bodies = [None if m.erasure else state.recall._bodies.read_again(m.place) for m in state.register.rows[SCOPE]]
     index.add_many(
         ["" if body is None else indexed_text(body) for body in bodies],
         [[] if body is None else marks_of(body) for body in bodies],

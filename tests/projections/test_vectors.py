@@ -78,6 +78,38 @@ def test_rows_may_come_late_in_any_order_or_never() -> None:
     assert np.isnan(index.scores(vectors[0], np.array([2, 3, 99]))).tolist() == [False, True, True]
 
 
+@pytest.mark.parametrize("words", [1, 3, 4, 12])
+def test_signs_that_differ_are_counted_whatever_type_has_room_for_them(words: int) -> None:
+    bits = np.random.default_rng(words).integers(0, 1 << 64, (words, 500), dtype=np.uint64)
+    bits[:, 0], bits[:, 1], asked = 0, ~np.uint64(0), np.zeros(words, dtype=np.uint64)
+    differing = _vectors._differing(bits, asked)
+    assert [int(n).bit_count() for n in bits[0]] == differing.tolist() if words == 1 else 64 * words == differing[1]
+    assert sum(int(n).bit_count() for n in bits[:, 7]) == differing[7]
+    wanted = np.arange(500) % 2 == 1
+    _vectors._leave_out(differing, wanted, 250)
+    assert wanted[differing <= _vectors._bound(differing, 250)].all()
+    assert 250 == np.count_nonzero(differing <= _vectors._bound(differing, 250))
+    assert 250 == np.count_nonzero(differing <= _vectors._bound(differing, 499))
+
+
+@pytest.mark.parametrize("dim", [384, 1024])
+def test_candidates_by_half_of_the_signs_are_wanted_ones_and_hold_the_nearest(
+    dim: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_vectors, "SIGNS_FROM", 100)
+    monkeypatch.setattr(_vectors, "HALVED_FROM", 1_000)
+    vectors = np.random.default_rng(dim).standard_normal((5_000, dim)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = VectorIndex(dim)
+    index.put(np.arange(5_000), vectors)
+    for allowed in (np.ones(5_000, dtype=np.bool_), np.arange(5_000) % 2 == 1, np.arange(5_000) >= 4_000):
+        for row in np.flatnonzero(allowed)[::200].tolist():
+            near, _ = index.search(vectors[row], allowed=allowed, upto=5_000, k=20)
+            assert 20 == len(near)
+            assert row == near[0]
+            assert allowed[near].all()
+
+
 def test_an_erased_row_is_zero_and_takes_no_late_vector() -> None:
     vectors = unit(4)
     index = made(vectors)

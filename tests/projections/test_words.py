@@ -76,6 +76,22 @@ def test_equal_rows_and_erasures_give_equal_digests_however_they_came(rows: list
     assert made(rows, erased).dump() == index.dump()
 
 
+def test_a_text_added_alone_is_added_as_among_others() -> None:
+    """Few tokens are taken in one by one, many in arrays; marks are no tokens."""
+    rows = [*("tea and tea", ""), " ".join(f"word{n % 90}" for n in range(100)), *(f"tea {n}" for n in range(40))]
+    marks = [["\x01user", "\x01by:tea"] if row % 3 else [] for row in range(len(rows))]
+    whole, alone = WordIndex(), WordIndex()
+    whole.add_many(rows, marks)
+    for text, marked in zip(rows, marks, strict=True):
+        alone.add_many([text], [marked])
+    assert whole.dump() == alone.dump()
+    for index in (whole, alone):
+        index.erase(5)
+        index.erase(2)
+        index.add_many(["zither and tea"])
+    assert whole.dump() == alone.dump()
+
+
 @given(texts.filter(bool), queries, st.data())
 def test_an_erased_row_leaves_what_a_row_without_text_leaves(rows: list[str], query: str, data: st.DataObject) -> None:
     row = data.draw(st.integers(0, len(rows) - 1))
