@@ -58,8 +58,9 @@ class _Remembered:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return vectors of any direction, drawn before: what is written between two recalls means nothing here."""
+        start = self._at % (_DRAWN - len(texts) + 1)
         self._at += len(texts)
-        return self._drawn.take(range(self._at - len(texts), self._at), axis=0, mode="wrap")
+        return self._drawn[start : start + len(texts)]
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector, made once."""

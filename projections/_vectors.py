@@ -60,6 +60,7 @@ class VectorIndex:
         self._graph: NeighbourGraph | None = None
         self._unbuilt: set[int] | None = None  # rows that changed while a graph is being built
         self._end = 0  # one past the highest row that was ever named
+        self._settled = 0  # rows below which none is missing: what has a vector, or was erased, stays so
 
     def put(self, rows: Sequence[int] | Rows, vectors: Floats) -> None:
         """Keep one vector a row, replacing what the row had."""
@@ -98,7 +99,9 @@ class VectorIndex:
     def missing(self, upto: int) -> Rows:
         """Return the rows below `upto` that have no vector yet; erased ones are not waited for."""
         known = min(upto, self._end)
-        late = np.flatnonzero(~(self._present[:known] | self._erased[:known]))
+        start = min(known, self._settled)
+        late = np.flatnonzero(~(self._present[start:known] | self._erased[start:known])) + start
+        self._settled = max(self._settled, int(late[0]) if len(late) else known)
         return np.concatenate((late, np.arange(known, upto, dtype=np.int64)))
 
     def scores(self, query: Floats, rows: Rows) -> Floats:

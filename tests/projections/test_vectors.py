@@ -78,6 +78,18 @@ def test_rows_may_come_late_in_any_order_or_never() -> None:
     assert np.isnan(index.scores(vectors[0], np.array([2, 3, 99]))).tolist() == [False, True, True]
 
 
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 12)), max_size=30))
+def test_what_is_missing_is_what_neither_came_nor_was_erased(steps: list[tuple[int, bool, int]]) -> None:
+    index, known, one = VectorIndex(DIM), set[int](), unit(1)
+    for row, comes, upto in steps:
+        if comes:
+            index.put([row], one)
+        else:
+            index.erase(row)
+        known.add(row)
+        assert [other for other in range(upto) if other not in known] == index.missing(upto).tolist()
+
+
 @pytest.mark.parametrize("words", [1, 3, 4, 12])
 def test_signs_that_differ_are_counted_whatever_type_has_room_for_them(words: int) -> None:
     bits = np.random.default_rng(words).integers(0, 1 << 64, (words, 500), dtype=np.uint64)
