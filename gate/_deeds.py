@@ -31,9 +31,10 @@ from muniment.events import (
     check_interval,
     covers,
     format_id,
+    format_instant,
     new_id,
 )
-from muniment.projections import FAR_FUTURE, LATEST, Memory, Projections, is_quarantined
+from muniment.projections import FAR_FUTURE, LATEST, Memory, Projections, is_quarantined, retired_from
 
 from ._admission import Admission, words_draft
 from ._handles import Handle
@@ -81,6 +82,9 @@ class Deeds:
         self._admission.check_rank(handle, handle.rank, memory, "retire")
         if valid_to is not None and not (never and valid_to == memory.envelope.valid_from):
             check_interval(memory.envelope.valid_from, valid_to)
+        if valid_to is not None and (ended := retired_from(memory, LATEST)) <= valid_to:
+            hint = "its end stands, and can only be made earlier"
+            raise AlreadyDone(id=format_id(identity), status=f"retired from {format_instant(ended)} on", hint=hint)
         envelope = Retired(
             scope=handle.scope,
             actor=handle.actor,
