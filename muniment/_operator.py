@@ -19,7 +19,6 @@ from muniment.events import (
     Moment,
     NotFound,
     Rank,
-    Released,
     Status,
     check_text,
     format_id,
@@ -315,9 +314,7 @@ class Operator:
                 return command_receipt(done)
             if done is None:
                 raise AssertionError("nothing was set apart or put back")
-            event = done.events[0]
-            status = "released" if isinstance(event.envelope, Released) else "quarantined"
-            return event_receipt(event, status)
+            return event_receipt(done.events[0])
 
     def _find(self, prefix: str) -> Memory:
         register = self._engine.state.register

@@ -261,14 +261,14 @@ def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Dr
     return msgspec.structs.replace(draft, envelope=envelope)
 
 
-def event_receipt(event: Event, status: str = "done") -> Receipt:
+def event_receipt(event: Event) -> Receipt:
     """Return the receipt of an event that has just been written."""
     return Receipt(
         id=format_id(event.header.id),
         seq=event.seq,
         recorded_at=to_datetime(event.recorded_at),
         hash=event.hash.hex(),
-        status=status,
+        status=type(event.envelope).__name__.lower(),
     )
 
 
@@ -279,7 +279,7 @@ def command_receipt(command: Command) -> Receipt:
         seq=command.seq,
         recorded_at=to_datetime(command.recorded_at),
         hash=command.hash.hex(),
-        status="done",
+        status=command.verb.lower(),
         repeated=True,
     )
 
