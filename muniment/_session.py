@@ -12,6 +12,7 @@ from muniment.events import (
     Draft,
     Forgotten,
     Instant,
+    InvalidInput,
     LinkType,
     Moment,
     NeedsGrant,
@@ -41,7 +42,7 @@ from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
 from ._once import append_once
 from ._revising import check_act
 from ._telemetry import traced
-from ._writing import Writing, with_command
+from ._writing import Unfit, Writing, fields_of_item, with_command
 
 Planned = Callable[[Moment], Draft]
 
@@ -113,21 +114,23 @@ class Session(Writing):
         """
         Record several memories in one batch: one lock, one fsync, all or nothing.
 
-        Each item is a mapping of `remember`'s arguments. With `on_refusal="skip"` what is refused is left out and
-        listed in `.refused`; otherwise the first refusal refuses the batch. `command_id` names item n `ID/n`.
+        Each item is a mapping of `remember`'s arguments. With `on_refusal="skip"` what is not admitted, a text that
+        cannot be stored included, is left out and listed in `.refused`; otherwise the first refusal refuses the batch.
+        `command_id` names item n `ID/n`.
         """
         if on_refusal not in ("fail", "skip"):
             raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
         self._engine.preparer.command_id(command_id)
-        unfit: list[tuple[int, Refused]] = []
+        unfit: list[tuple[int, Unfit]] = []
         requests: list[tuple[int, MemoryRequest]] = []
         handle = self._handle()
         if not isinstance(cast("object", items), Iterable):
             raise BadArgument(argument="items", detail="expected a list of mappings")
         for index, item in enumerate(items):
+            content, fields = fields_of_item(item, index, command_id)
             try:
-                requests.append((index, self._request_of_item(handle, item, index, command_id)))
-            except Refused as error:
+                requests.append((index, self._request(handle, content, fields)))
+            except (Refused, InvalidInput) as error:
                 if on_refusal == "fail":
                     self._count_refusal("remember", error)
                     raise

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import msgspec
 
 from muniment.events import (
     AlreadyDone,
     BadArgument,
+    Conflict,
     Draft,
     Event,
+    InvalidInput,
     Moment,
     Plan,
     Rank,
@@ -37,6 +39,8 @@ from ._reading import Reading
 from ._revising import Revising, find_contradicted
 
 Planned = Callable[[Moment], Draft]
+Unfit: TypeAlias = Refused | InvalidInput | Conflict
+"""Why one item of a batch is not admitted."""
 
 
 class Writing(Reading):
@@ -72,23 +76,6 @@ class Writing(Reading):
             self._engine.refresh()
             return format_id(self._find(id, self._engine.state.seq).id)
 
-    def _request_of_item(
-        self, handle: Handle, item: Mapping[str, object], index: int, command_id: str | None
-    ) -> MemoryRequest:
-        if not isinstance(cast("object", item), Mapping):
-            raise BadArgument(argument=f"items[{index}]", detail="expected a mapping of what `remember` takes")
-        fields = dict(item)
-        if "content" not in fields:
-            raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
-        if not _ITEM_FIELDS.issuperset(fields):
-            unknown = min(set(fields) - _ITEM_FIELDS)
-            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown}`")
-        if command_id is not None:
-            fields["command_id"] = f"{command_id}/{index}"
-        content = fields.pop("content")
-        # What a mapping holds was typed by nobody: the preparer checks every argument.
-        return self._request(handle, cast("str", content), cast("MemoryFields", fields))
-
     def _request(self, handle: Handle, content: str, fields: MemoryFields) -> MemoryRequest:
         return self._signed(self._engine.preparer.memory(handle, content, fields, recalled=self._recalled))
 
@@ -104,7 +91,9 @@ class Writing(Reading):
             raise
         return self._write_requests(verb, [(0, request)], skip=False)[0]
 
-    def _count_refusal(self, verb: str, error: Refused) -> None:
+    def _count_refusal(self, verb: str, error: Unfit) -> None:
+        if not isinstance(error, Refused):
+            return
         engine = self._engine
 
         def plan(at: Moment) -> list[Draft]:
@@ -117,7 +106,7 @@ class Writing(Reading):
         self,
         verb: str,
         requests: Sequence[tuple[int, MemoryRequest]],
-        unfit: Sequence[tuple[int, Refused]] = (),
+        unfit: Sequence[tuple[int, Unfit]] = (),
         *,
         skip: bool,
         check: Callable[[Moment], None] | None = None,
@@ -125,7 +114,7 @@ class Writing(Reading):
         """Write what is admitted; `unfit` was refused before it came so far, and is counted in the same batch."""
         engine = self._engine
         outcomes: list[Draft | Existing] = []
-        raised: list[Refused] = []
+        raised: list[Unfit] = []
         refused: list[Refusal] = []
 
         def plan(at: Moment) -> list[Draft]:
@@ -142,7 +131,7 @@ class Writing(Reading):
             for index, request in requests:
                 try:
                     outcome = engine.admission.admit_memory(request, at, batch)
-                except Refused as error:
+                except (Refused, InvalidInput, Conflict) as error:
                     counted = engine.admission.refusal(request.handle, verb, error, at)
                     if not skip:
                         raised.append(error)
@@ -166,7 +155,7 @@ class Writing(Reading):
         if raised:
             raise raised[0]
         with engine.mutex:
-            return BatchReceipt(self._receipts_of(outcomes), refused)
+            return BatchReceipt(self._receipts_of(outcomes), sorted(refused, key=lambda one: one.index))
 
     def _receipts_of(self, outcomes: Sequence[Draft | Existing]) -> list[Receipt]:
         engine, receipts = self._engine, list[Receipt]()
@@ -284,7 +273,24 @@ def command_receipt(command: Command) -> Receipt:
     )
 
 
-def refusal_of(index: int, error: Refused) -> Refusal:
+def fields_of_item(item: Mapping[str, object], index: int, command_id: str | None) -> tuple[str, MemoryFields]:
+    """Return the content and the other arguments of one item of a batch; raises BadArgument for what is no item."""
+    if not isinstance(cast("object", item), Mapping):
+        raise BadArgument(argument=f"items[{index}]", detail="expected a mapping of what `remember` takes")
+    fields = dict(item)
+    if "content" not in fields:
+        raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
+    if not _ITEM_FIELDS.issuperset(fields):
+        unknown = min(set(fields) - _ITEM_FIELDS)
+        raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown}`")
+    if command_id is not None:
+        fields["command_id"] = f"{command_id}/{index}"
+    content = fields.pop("content")
+    # What a mapping holds was typed by nobody: the preparer checks every argument.
+    return cast("str", content), cast("MemoryFields", fields)
+
+
+def refusal_of(index: int, error: Unfit) -> Refusal:
     return Refusal(index=index, error=error.code, message=str(error), hint=error.hint)
 
 
