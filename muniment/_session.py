@@ -116,7 +116,7 @@ class Session(Writing):
 
         Each item is a mapping of `remember`'s arguments. With `on_refusal="skip"` what is not admitted, a text that
         cannot be stored included, is left out and listed in `.refused`; otherwise the first refusal refuses the batch.
-        `command_id` names item n `ID/n`.
+        `command_id` names item n `ID/n`; with more items or fewer, it is a conflict.
         """
         if on_refusal not in ("fail", "skip"):
             raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
@@ -135,7 +135,13 @@ class Session(Writing):
                     self._count_refusal("remember", error)
                     raise
                 unfit.append((index, error))
-        return self._write_requests("remember", requests, unfit, skip=on_refusal == "skip")
+        skip = on_refusal == "skip"
+
+        def check(_: Moment) -> None:
+            if command_id is not None:
+                self._check_same_batch(handle, command_id, len(items), skip=skip)
+
+        return self._write_requests("remember", requests, unfit, skip=skip, check=check)
 
     @traced("supersede", "update_memory")
     def supersede(

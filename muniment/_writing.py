@@ -10,6 +10,7 @@ import msgspec
 from muniment.events import (
     AlreadyDone,
     BadArgument,
+    CommandConflict,
     Conflict,
     Draft,
     Event,
@@ -75,6 +76,14 @@ class Writing(Reading):
         with self._engine.mutex:
             self._engine.refresh()
             return format_id(self._find(id, self._engine.state.seq).id)
+
+    def _check_same_batch(self, handle: Handle, command_id: str, count: int, *, skip: bool) -> None:
+        # Whether the items are the same is for each of them to tell; here only whether there are as many.
+        commands = self._engine.state.register.commands
+        found = [commands.get((handle.scope, handle.actor, f"{command_id}/{index}")) for index in range(count + 1)]
+        first = next((command for command in found if command is not None), None)
+        if first is not None and (found[-1] is not None or (None in found[:-1] and not skip)):
+            raise CommandConflict(command_id=command_id, first_seq=first.seq)
 
     def _request(self, handle: Handle, content: str, fields: MemoryFields) -> MemoryRequest:
         return self._signed(self._engine.preparer.memory(handle, content, fields, recalled=self._recalled))

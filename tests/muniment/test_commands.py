@@ -217,6 +217,33 @@ def test_a_write_that_repeats_a_value_keeps_its_command_id(
     assert world.store.rebuild().ok
 
 
+def test_a_batch_with_more_items_or_fewer_under_its_command_id_is_a_conflict(world: World) -> None:
+    agent = world.speaker("agent:planner")
+    items = [{"content": "what is there"}, {"content": "a"}, {"content": "b"}]
+    first = agent.remember_many(items, command_id="batch")
+    head = world.store.head.seq
+
+    for other in (items[:2], items[:1], [*items, {"content": "c"}], [*items[:2], {"content": "c"}]):
+        with pytest.raises(CommandConflict):
+            agent.remember_many(other, command_id="batch")
+    assert head == world.store.head.seq
+    again = agent.remember_many(items, command_id="batch")
+    assert [(one.id, True) for one in first] == [(one.id, one.repeated) for one in again]
+
+
+def test_a_batch_of_which_some_was_refused_is_taken_up_under_its_command_id(world: World) -> None:
+    agent = world.speaker("agent:planner")
+    items = [{"content": "a"}, {"content": " "}, {"content": "b"}]
+    first = agent.remember_many(items, on_refusal="skip", command_id="batch")
+
+    again = agent.remember_many(items, on_refusal="skip", command_id="batch")
+
+    assert [1] == [one.index for one in again.refused]
+    assert [(one.id, True) for one in first] == [(one.id, one.repeated) for one in again]
+    with pytest.raises(CommandConflict):
+        agent.remember_many(items[:2], on_refusal="skip", command_id="batch")
+
+
 def test_a_repeat_without_a_command_id_writes_nothing(world: World) -> None:
     mem = world.speaker("agent:planner")
     mem.remember(SAID)
