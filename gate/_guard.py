@@ -20,7 +20,7 @@ from typing import Final, cast
 import msgspec
 
 from muniment.events import MunimentError, Provenance, Rank, Status, covers, format_id
-from muniment.projections import Confirmation, Memory, Projections
+from muniment.projections import Confirmation, Memory, Projections, admitted_seq
 
 from ._actions import Action, free_arguments
 from ._matching import matches_confirmation, matches_prohibition
@@ -199,6 +199,9 @@ class Guard:
         standing = self._state.standing(memory, valid_at=self._now(question), known=question.known)
         if standing.status in _NEVER:
             return Judged(identity, _NEVER[standing.status])
+        if admitted_seq(memory, question.known) > question.known:
+            # Superseded, retired or lapsed while it waited: nobody has approved it, and nothing of that does.
+            return Judged(identity, _NEVER[Status.PENDING])
         if use is Use.PLANNING:
             return Judged(identity, SUPPORTS)
         if standing.status is Status.CONDITIONAL and use is not Use.ANSWER:
