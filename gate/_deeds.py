@@ -199,22 +199,20 @@ class Deeds:
         Raises:
             DerivedRecords: `cascade=False`, and other memories derive from these.
             RankTooLow: a record is above the handle.
-            BadArgument: the reason repeats what is forgotten.
+            BadArgument: the reason repeats what is forgotten, or a key is to be blocked and there is none.
         """
         if erasing.derived and not cascade:
             raise DerivedRecords(count=len(erasing.derived), ids=[format_id(m.id) for m in erasing.derived])
+        keys = dict.fromkeys(m.envelope.belief_key for m in erasing.asked if m.envelope.belief_key is not None)
+        if block_key and not keys:
+            raise BadArgument(argument="block", detail="none of these states the value of a key")
         if handle is not None:
             for memory in erasing.all:
                 self.check_may_forget(handle, memory)
         self.check_reason(reason, erasing.all, texts)
         holding = self.holding(handle, erasing, scope, texts)
         tombstones = list(dict.fromkeys((*self.tombstones_of(erasing.all), *extra)))
-        if block_key:
-            tombstones += [
-                ("key", m.envelope.belief_key, m.envelope.belief_key, current_form())
-                for m in erasing.asked
-                if m.envelope.belief_key is not None
-            ]
+        tombstones += [("key", key, key, current_form()) for key in keys if block_key]
         rank = Rank.SIGNED if handle is None else handle.rank
         envelope = Forgotten(
             scope=scope,

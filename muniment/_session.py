@@ -38,7 +38,7 @@ from muniment.projections import Command, PairModel
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Revision
 from ._deciding import check_cited, decided_draft, decision_of, question_of, recorded_decision
-from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
+from ._erasing import check_forget, dry_receipt, erasure_receipt, repeated_erasure
 from ._once import append_once
 from ._revising import check_act
 from ._telemetry import traced
@@ -295,10 +295,7 @@ class Session(Writing):
         Raises:
             NotFound, AlreadyDone, DerivedRecords. NeedsGrant: a request was filed, nothing was erased.
         """
-        if block not in ("value", "key"):
-            raise BadArgument(argument="block", detail=f"expected value or key, got `{block}`")
-        check_flag(cascade, "cascade")
-        check_flag(dry_run, "dry_run")
+        check_forget(cascade, dry_run, block)
         if not ids:
             raise BadArgument(argument="ids", detail="name at least one memory")
         words = self._words(reason)
