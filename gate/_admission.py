@@ -18,6 +18,7 @@ from muniment.events import (
     Envelope,
     Kind,
     Moment,
+    MunimentError,
     NotFound,
     Provenance,
     Rank,
@@ -198,7 +199,7 @@ class Admission:
                 hint="state it with `about=` instead: it is kept as a dispute, shown beside the value",
             )
 
-    def refusal(self, handle: Handle, verb: str, error: Refused, at: Moment) -> Draft | None:
+    def refusal(self, handle: Handle, verb: str, error: MunimentError, at: Moment) -> Draft | None:
         """Return the event that counts a refused attempt, without its value; None for refusals nobody counts."""
         if error.code not in LOGGED_REFUSALS:
             return None

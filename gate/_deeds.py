@@ -31,9 +31,10 @@ from muniment.events import (
     check_interval,
     covers,
     format_id,
+    format_instant,
     new_id,
 )
-from muniment.projections import FAR_FUTURE, LATEST, Memory, Projections, is_quarantined
+from muniment.projections import FAR_FUTURE, LATEST, Memory, Projections, is_quarantined, retired_from
 
 from ._admission import Admission, words_draft
 from ._handles import Handle
@@ -81,6 +82,9 @@ class Deeds:
         self._admission.check_rank(handle, handle.rank, memory, "retire")
         if valid_to is not None and not (never and valid_to == memory.envelope.valid_from):
             check_interval(memory.envelope.valid_from, valid_to)
+        if valid_to is not None and (ended := retired_from(memory, LATEST)) <= valid_to:
+            hint = "its end stands, and can only be made earlier"
+            raise AlreadyDone(id=format_id(identity), status=f"retired from {format_instant(ended)} on", hint=hint)
         envelope = Retired(
             scope=handle.scope,
             actor=handle.actor,
@@ -195,22 +199,20 @@ class Deeds:
         Raises:
             DerivedRecords: `cascade=False`, and other memories derive from these.
             RankTooLow: a record is above the handle.
-            BadArgument: the reason repeats what is forgotten.
+            BadArgument: the reason repeats what is forgotten, or a key is to be blocked and there is none.
         """
         if erasing.derived and not cascade:
             raise DerivedRecords(count=len(erasing.derived), ids=[format_id(m.id) for m in erasing.derived])
+        keys = dict.fromkeys(m.envelope.belief_key for m in erasing.asked if m.envelope.belief_key is not None)
+        if block_key and not keys:
+            raise BadArgument(argument="block", detail="none of these states the value of a key")
         if handle is not None:
             for memory in erasing.all:
                 self.check_may_forget(handle, memory)
         self.check_reason(reason, erasing.all, texts)
         holding = self.holding(handle, erasing, scope, texts)
         tombstones = list(dict.fromkeys((*self.tombstones_of(erasing.all), *extra)))
-        if block_key:
-            tombstones += [
-                ("key", m.envelope.belief_key, m.envelope.belief_key, current_form())
-                for m in erasing.asked
-                if m.envelope.belief_key is not None
-            ]
+        tombstones += [("key", key, key, current_form()) for key in keys if block_key]
         rank = Rank.SIGNED if handle is None else handle.rank
         envelope = Forgotten(
             scope=scope,

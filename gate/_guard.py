@@ -14,13 +14,14 @@ authorises: what evidence *says* is looked at only to name arguments that stand 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
 
 from muniment.events import MunimentError, Provenance, Rank, Status, covers, format_id
-from muniment.projections import Confirmation, Memory, Projections
+from muniment.projections import Confirmation, Memory, Projections, admitted_seq
 
 from ._actions import Action, free_arguments
 from ._matching import matches_confirmation, matches_prohibition
@@ -199,6 +200,9 @@ class Guard:
         standing = self._state.standing(memory, valid_at=self._now(question), known=question.known)
         if standing.status in _NEVER:
             return Judged(identity, _NEVER[standing.status])
+        if admitted_seq(memory, question.known) > question.known:
+            # Superseded, retired or lapsed while it waited: nobody has approved it, and nothing of that does.
+            return Judged(identity, _NEVER[Status.PENDING])
         if use is Use.PLANNING:
             return Judged(identity, SUPPORTS)
         if standing.status is Status.CONDITIONAL and use is not Use.ANSWER:
@@ -218,10 +222,8 @@ class Guard:
             return []
         weak: list[str] = []
         for name, argument in question.action.args.items():
-            if not isinstance(argument, str) or not argument:
-                continue
-            ranks = [rank for rank, text in texts if argument in text]
-            if ranks and max(ranks) == Rank.EXTERNAL:
+            found = ([rank for rank, text in texts if stands_in(text)] for stands_in in _sought(argument))
+            if any(ranks and max(ranks) == Rank.EXTERNAL for ranks in found):
                 weak.append(name)
         return sorted(weak)
 
@@ -278,17 +280,16 @@ def describe_verdict(verdict: Verdict) -> list[str]:
     return lines
 
 
-def argument_texts(action: Action) -> list[str]:
-    """Return every text among an action's literal arguments, nested ones too."""
-    return list(_texts_in(list(action.args.values())))
-
-
-def _texts_in(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
+def _sought(value: object) -> Iterator[Callable[[str], bool]]:
+    # Whether a text holds it, for each text and number of an argument, those in lists and objects too.
+    if isinstance(value, str) and value:
+        yield lambda text: value in text
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        # As a number of its own: 13 is not what a page means by 2013.
+        yield lambda text: re.search(rf"(?<![\w.]){re.escape(str(value))}(?!\w|\.\d)", text) is not None
     elif isinstance(value, (list, tuple)):
         for item in cast("Sequence[object]", value):
-            yield from _texts_in(item)
-    elif isinstance(value, dict):
-        for item in cast("dict[str, object]", value).values():
-            yield from _texts_in(item)
+            yield from _sought(item)
+    elif isinstance(value, Mapping):
+        for item in cast("Mapping[str, object]", value).values():
+            yield from _sought(item)

@@ -22,7 +22,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Receipt(Answer, frozen=True, kw_only=True):
-    """Proof that something is in the log. `repeated` when it was there before, and nothing was written."""
+    """
+    Proof that something is in the log. `repeated` when it was there before, and nothing was written.
+
+    `status` is that of the memory that was written, else what was done: `retired`, `confirmed`, `quarantined`.
+    """
 
     id: str
     seq: int

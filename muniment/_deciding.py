@@ -124,7 +124,8 @@ def decision_of(
                 scope=question.scope,
                 agent=question.agent,
                 action=format_action(question.action),
-                nonce=new_nonce(),
+                # One denial is one request, however often it is shown: it can be signed once.
+                nonce=new_nonce() if record is None else format_id(record.id),
             )
         )
     return Decision(

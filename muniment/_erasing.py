@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muniment.events import EventType, Forgotten, NotFound, format_id, to_datetime
-from muniment.gate import Erasing
+from muniment.events import BadArgument, EventType, Forgotten, NotFound, format_id, to_datetime
+from muniment.gate import Erasing, check_flag
 from muniment.projections import Command, Projections
 
 from ._answers import ErasureReceipt
 from ._engine import Engine
+
+
+def check_forget(cascade: object, dry_run: object, block: object) -> None:
+    """Check how something is to be forgotten; raises BadArgument naming what is none of its values."""
+    check_flag(cascade, "cascade")
+    check_flag(dry_run, "dry_run")
+    if block not in ("value", "key"):
+        raise BadArgument(argument="block", detail=f"expected value or key, got `{block}`")
 
 
 def dry_receipt(

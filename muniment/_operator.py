@@ -19,7 +19,6 @@ from muniment.events import (
     Moment,
     NotFound,
     Rank,
-    Released,
     Status,
     check_text,
     format_id,
@@ -33,7 +32,7 @@ from muniment.projections import FAR_FUTURE, Command, DecisionRecord, FateKind, 
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
 from ._engine import Engine
-from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
+from ._erasing import check_forget, dry_receipt, erasure_receipt, repeated_erasure
 from ._finding import SORTS, find_id
 from ._leaving_out import fits
 from ._once import append_once
@@ -168,8 +167,24 @@ class Operator:
         )  # fmt: skip
 
     @traced("forget", "delete_memory")
-    def forget(self, *ids: str, reason: str, dry_run: bool = False, command_id: str | None = None) -> ErasureReceipt:
-        """Erase memories of one scope, and what derives from them anywhere; their values are refused to everyone."""
+    def forget(
+        self,
+        *ids: str,
+        reason: str,
+        cascade: bool = True,
+        dry_run: bool = False,
+        block: str = "value",
+        command_id: str | None = None,
+    ) -> ErasureReceipt:
+        """
+        Erase memories of one scope, and what derives from them anywhere; their values are refused to everyone.
+
+        `block="key"` refuses every new value of the belief key.
+
+        Raises:
+            DerivedRecords: `cascade=False`, and others derive from them.
+        """
+        check_forget(cascade, dry_run, block)
         engine = self._engine
         words = self._words(reason)
         engine.preparer.command_id(command_id)
@@ -187,12 +202,14 @@ class Operator:
                 erasing = engine.deeds.erasing(None, targets)
                 kept = engine.deeds.holding(None, erasing, scope).kept
                 return dry_receipt(erasing, scope, "operator", words, kept=kept)
-            key = engine.values.payload_key(_encode(("forget", *targets, words)))
+            how = () if cascade and block == "value" else (cascade, block)
+            key = engine.values.payload_key(_encode(("forget", *targets, words, *how)))
 
             def plan(at: Moment) -> list[Draft]:
                 draft = engine.deeds.forget(
-                    None, engine.deeds.erasing(None, targets), at, scope=scope, reason=words, cascade=True
-                )
+                    None, engine.deeds.erasing(None, targets), at, scope=scope, reason=words, cascade=cascade,
+                    block_key=block == "key",
+                )  # fmt: skip
                 return [with_command(draft, command_id, key)]
 
             done = append_once(engine, _handle(scope), command_id, key, plan)
@@ -315,9 +332,7 @@ class Operator:
                 return command_receipt(done)
             if done is None:
                 raise AssertionError("nothing was set apart or put back")
-            event = done.events[0]
-            status = "released" if isinstance(event.envelope, Released) else "quarantined"
-            return event_receipt(event, status)
+            return event_receipt(done.events[0])
 
     def _find(self, prefix: str) -> Memory:
         register = self._engine.state.register

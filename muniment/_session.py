@@ -12,6 +12,7 @@ from muniment.events import (
     Draft,
     Forgotten,
     Instant,
+    InvalidInput,
     LinkType,
     Moment,
     NeedsGrant,
@@ -37,11 +38,11 @@ from muniment.projections import Command, PairModel
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Revision
 from ._deciding import check_cited, decided_draft, decision_of, question_of, recorded_decision
-from ._erasing import dry_receipt, erasure_receipt, repeated_erasure
+from ._erasing import check_forget, dry_receipt, erasure_receipt, repeated_erasure
 from ._once import append_once
 from ._revising import check_act
 from ._telemetry import traced
-from ._writing import Writing, with_command
+from ._writing import Unfit, Writing, fields_of_item, with_command
 
 Planned = Callable[[Moment], Draft]
 
@@ -113,26 +114,34 @@ class Session(Writing):
         """
         Record several memories in one batch: one lock, one fsync, all or nothing.
 
-        Each item is a mapping of `remember`'s arguments. With `on_refusal="skip"` what is refused is left out and
-        listed in `.refused`; otherwise the first refusal refuses the batch. `command_id` names item n `ID/n`.
+        Each item is a mapping of `remember`'s arguments. With `on_refusal="skip"` what is not admitted, a text that
+        cannot be stored included, is left out and listed in `.refused`; otherwise the first refusal refuses the batch.
+        `command_id` names item n `ID/n`; with more items or fewer, it is a conflict.
         """
         if on_refusal not in ("fail", "skip"):
             raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
         self._engine.preparer.command_id(command_id)
-        unfit: list[tuple[int, Refused]] = []
+        unfit: list[tuple[int, Unfit]] = []
         requests: list[tuple[int, MemoryRequest]] = []
         handle = self._handle()
         if not isinstance(cast("object", items), Iterable):
             raise BadArgument(argument="items", detail="expected a list of mappings")
         for index, item in enumerate(items):
+            content, fields = fields_of_item(item, index, command_id)
             try:
-                requests.append((index, self._request_of_item(handle, item, index, command_id)))
-            except Refused as error:
+                requests.append((index, self._request(handle, content, fields)))
+            except (Refused, InvalidInput) as error:
                 if on_refusal == "fail":
                     self._count_refusal("remember", error)
                     raise
                 unfit.append((index, error))
-        return self._write_requests("remember", requests, unfit, skip=on_refusal == "skip")
+        skip = on_refusal == "skip"
+
+        def check(_: Moment) -> None:
+            if command_id is not None:
+                self._check_same_batch(handle, command_id, len(items), skip=skip)
+
+        return self._write_requests("remember", requests, unfit, skip=skip, check=check)
 
     @traced("supersede", "update_memory")
     def supersede(
@@ -286,10 +295,7 @@ class Session(Writing):
         Raises:
             NotFound, AlreadyDone, DerivedRecords. NeedsGrant: a request was filed, nothing was erased.
         """
-        if block not in ("value", "key"):
-            raise BadArgument(argument="block", detail=f"expected value or key, got `{block}`")
-        check_flag(cascade, "cascade")
-        check_flag(dry_run, "dry_run")
+        check_forget(cascade, dry_run, block)
         if not ids:
             raise BadArgument(argument="ids", detail="name at least one memory")
         words = self._words(reason)

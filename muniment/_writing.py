@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import msgspec
 
 from muniment.events import (
     AlreadyDone,
     BadArgument,
+    CommandConflict,
+    Conflict,
     Draft,
     Event,
+    InvalidInput,
     Moment,
     Plan,
     Rank,
@@ -37,6 +40,8 @@ from ._reading import Reading
 from ._revising import Revising, find_contradicted
 
 Planned = Callable[[Moment], Draft]
+Unfit: TypeAlias = Refused | InvalidInput | Conflict
+"""Why one item of a batch is not admitted."""
 
 
 class Writing(Reading):
@@ -72,22 +77,13 @@ class Writing(Reading):
             self._engine.refresh()
             return format_id(self._find(id, self._engine.state.seq).id)
 
-    def _request_of_item(
-        self, handle: Handle, item: Mapping[str, object], index: int, command_id: str | None
-    ) -> MemoryRequest:
-        if not isinstance(cast("object", item), Mapping):
-            raise BadArgument(argument=f"items[{index}]", detail="expected a mapping of what `remember` takes")
-        fields = dict(item)
-        if "content" not in fields:
-            raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
-        if not _ITEM_FIELDS.issuperset(fields):
-            unknown = min(set(fields) - _ITEM_FIELDS)
-            raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown}`")
-        if command_id is not None:
-            fields["command_id"] = f"{command_id}/{index}"
-        content = fields.pop("content")
-        # What a mapping holds was typed by nobody: the preparer checks every argument.
-        return self._request(handle, cast("str", content), cast("MemoryFields", fields))
+    def _check_same_batch(self, handle: Handle, command_id: str, count: int, *, skip: bool) -> None:
+        # Whether the items are the same is for each of them to tell; here only whether there are as many.
+        commands = self._engine.state.register.commands
+        found = [commands.get((handle.scope, handle.actor, f"{command_id}/{index}")) for index in range(count + 1)]
+        first = next((command for command in found if command is not None), None)
+        if first is not None and (found[-1] is not None or (None in found[:-1] and not skip)):
+            raise CommandConflict(command_id=command_id, first_seq=first.seq)
 
     def _request(self, handle: Handle, content: str, fields: MemoryFields) -> MemoryRequest:
         return self._signed(self._engine.preparer.memory(handle, content, fields, recalled=self._recalled))
@@ -104,7 +100,9 @@ class Writing(Reading):
             raise
         return self._write_requests(verb, [(0, request)], skip=False)[0]
 
-    def _count_refusal(self, verb: str, error: Refused) -> None:
+    def _count_refusal(self, verb: str, error: Unfit) -> None:
+        if not isinstance(error, Refused):
+            return
         engine = self._engine
 
         def plan(at: Moment) -> list[Draft]:
@@ -117,7 +115,7 @@ class Writing(Reading):
         self,
         verb: str,
         requests: Sequence[tuple[int, MemoryRequest]],
-        unfit: Sequence[tuple[int, Refused]] = (),
+        unfit: Sequence[tuple[int, Unfit]] = (),
         *,
         skip: bool,
         check: Callable[[Moment], None] | None = None,
@@ -125,7 +123,7 @@ class Writing(Reading):
         """Write what is admitted; `unfit` was refused before it came so far, and is counted in the same batch."""
         engine = self._engine
         outcomes: list[Draft | Existing] = []
-        raised: list[Refused] = []
+        raised: list[Unfit] = []
         refused: list[Refusal] = []
 
         def plan(at: Moment) -> list[Draft]:
@@ -142,7 +140,7 @@ class Writing(Reading):
             for index, request in requests:
                 try:
                     outcome = engine.admission.admit_memory(request, at, batch)
-                except Refused as error:
+                except (Refused, InvalidInput, Conflict) as error:
                     counted = engine.admission.refusal(request.handle, verb, error, at)
                     if not skip:
                         raised.append(error)
@@ -166,7 +164,7 @@ class Writing(Reading):
         if raised:
             raise raised[0]
         with engine.mutex:
-            return BatchReceipt(self._receipts_of(outcomes), refused)
+            return BatchReceipt(self._receipts_of(outcomes), sorted(refused, key=lambda one: one.index))
 
     def _receipts_of(self, outcomes: Sequence[Draft | Existing]) -> list[Receipt]:
         engine, receipts = self._engine, list[Receipt]()
@@ -261,14 +259,14 @@ def with_command(draft: Draft, command_id: str | None, payload_key: bytes) -> Dr
     return msgspec.structs.replace(draft, envelope=envelope)
 
 
-def event_receipt(event: Event, status: str = "done") -> Receipt:
+def event_receipt(event: Event) -> Receipt:
     """Return the receipt of an event that has just been written."""
     return Receipt(
         id=format_id(event.header.id),
         seq=event.seq,
         recorded_at=to_datetime(event.recorded_at),
         hash=event.hash.hex(),
-        status=status,
+        status=type(event.envelope).__name__.lower(),
     )
 
 
@@ -279,12 +277,29 @@ def command_receipt(command: Command) -> Receipt:
         seq=command.seq,
         recorded_at=to_datetime(command.recorded_at),
         hash=command.hash.hex(),
-        status="done",
+        status=command.verb.lower(),
         repeated=True,
     )
 
 
-def refusal_of(index: int, error: Refused) -> Refusal:
+def fields_of_item(item: Mapping[str, object], index: int, command_id: str | None) -> tuple[str, MemoryFields]:
+    """Return the content and the other arguments of one item of a batch; raises BadArgument for what is no item."""
+    if not isinstance(cast("object", item), Mapping):
+        raise BadArgument(argument=f"items[{index}]", detail="expected a mapping of what `remember` takes")
+    fields = dict(item)
+    if "content" not in fields:
+        raise BadArgument(argument=f"items[{index}]", detail="it has no `content`")
+    if not _ITEM_FIELDS.issuperset(fields):
+        unknown = min(set(fields) - _ITEM_FIELDS)
+        raise BadArgument(argument=f"items[{index}]", detail=f"unknown field `{unknown}`")
+    if command_id is not None:
+        fields["command_id"] = f"{command_id}/{index}"
+    content = fields.pop("content")
+    # What a mapping holds was typed by nobody: the preparer checks every argument.
+    return cast("str", content), cast("MemoryFields", fields)
+
+
+def refusal_of(index: int, error: Unfit) -> Refusal:
     return Refusal(index=index, error=error.code, message=str(error), hint=error.hint)
 
 

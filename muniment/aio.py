@@ -3,7 +3,7 @@ The same engine for asyncio: every method of a store and of its sessions, awaite
 
 Calls run in threads. Cancelling an `await` abandons the answer and never splits an append: what was begun is finished.
 
-    async with await muniment.aio.open("memory/", create=True) as store:
+    async with muniment.aio.open("memory/", create=True) as store:
         mem = store.session(scope="acme/apollo", actor="agent:planner")
         await mem.remember("The launch is on 12 March.")
 """
@@ -13,15 +13,17 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
+from muniment.events import Head
 from muniment.gate import Policy, Signer
 
 from ._folding import Folded
 from ._operator import Operator
+from ._points import KnownAt
 from ._reach import Reads
 from ._replayed import PastSession, PastStore
 from ._session import Session
@@ -106,7 +108,7 @@ class AsyncSession(_Mirror[Session]):
 
 
 class AsyncUserSession(_Mirror[UserSession]):
-    """A user's session whose methods are awaited; see `UserSession`. `session` has what every session has."""
+    """A user's session whose methods are awaited; see `UserSession`."""
 
     confirm = _mirror(UserSession.confirm)
     confirm_request = _mirror(UserSession.confirm_request)
@@ -140,6 +142,25 @@ class AsyncUserSession(_Mirror[UserSession]):
     unlink = _mirror(UserSession.unlink)
     forget = _mirror(UserSession.forget)
     decide = _mirror(UserSession.decide)
+
+    @property
+    def scope(self) -> str:
+        """The scope that this session writes to and reads."""
+        return self.sync.scope
+
+    @property
+    def actor(self) -> str:
+        """Who speaks."""
+        return self.sync.actor
+
+    @property
+    def origin(self) -> str:
+        """Where what it says comes from."""
+        return self.sync.origin
+
+    def via(self, origin: str) -> AsyncSession:
+        """Return the same session for something that reached it from elsewhere."""
+        return AsyncSession(self.sync.via(origin))
 
 
 class AsyncOperator(_Mirror[Operator]):
@@ -176,9 +197,19 @@ class AsyncPastSession(_Mirror[PastSession]):
     briefing = _mirror(PastSession.briefing)
     decide = _mirror(PastSession.decide)
 
+    @property
+    def scope(self) -> str:
+        """The scope that this session reads."""
+        return self.sync.scope
+
 
 class AsyncPastStore(_Mirror[PastStore]):
     """A store as it was, awaited; see `PastStore`."""
+
+    @property
+    def seq(self) -> int:
+        """The last event that is part of this past."""
+        return self.sync.seq
 
     digests = _mirror(PastStore.digests)
     sql = _mirror(PastStore.sql)
@@ -209,6 +240,31 @@ class AsyncStore(_Mirror[Store]):
     import_file = _mirror(Store.import_file)
 
     @property
+    def path(self) -> Path:
+        """The store's directory."""
+        return self.sync.path
+
+    @property
+    def id(self) -> str:
+        """The store's id."""
+        return self.sync.id
+
+    @property
+    def origin(self) -> str:
+        """The name under which the log's checkpoints are known."""
+        return self.sync.origin
+
+    @property
+    def warning(self) -> str | None:
+        """What the file system under the store cannot promise, or None."""
+        return self.sync.warning
+
+    @property
+    def head(self) -> Head:
+        """The last event that this process has applied."""
+        return self.sync.head
+
+    @property
     def folding(self) -> Folded | None:
         """How far the log is folded beside, or None when all of it is; see `Store.folding`."""
         return self.sync.folding
@@ -223,9 +279,10 @@ class AsyncStore(_Mirror[Store]):
 
     def session(
         self, *, scope: str, actor: str | None = None, origin: str | None = None, reads: Reads = ()
-    ) -> AsyncSession:
-        """Return a session for one speaker; see `Store.session`."""
-        return AsyncSession(self.sync.session(scope=scope, actor=actor, origin=origin, reads=reads))
+    ) -> AsyncSession | AsyncUserSession:
+        """Return a session for one speaker, the user's where the user speaks; see `Store.session`."""
+        made = self.sync.session(scope=scope, actor=actor, origin=origin, reads=reads)
+        return AsyncUserSession(made) if isinstance(made, UserSession) else AsyncSession(made)
 
     def user_session(
         self, *, scope: str, principal: str, signer: Signer | None = None, reads: Reads = ()
@@ -237,7 +294,7 @@ class AsyncStore(_Mirror[Store]):
         """Return the operator's handle."""
         return AsyncOperator(self.sync.operator())
 
-    async def replay(self, *, to: str | int, without: tuple[str, ...] = ()) -> AsyncPastStore:
+    async def replay(self, *, to: KnownAt, without: Sequence[str] = ()) -> AsyncPastStore:
         """Return the store as it was."""
         past = await asyncio.shield(
             asyncio.get_running_loop().run_in_executor(
@@ -247,7 +304,31 @@ class AsyncStore(_Mirror[Store]):
         return AsyncPastStore(past)
 
 
-async def open(  # noqa: A001  # the same name as `muniment.open`
+class Opening:
+    """A store that is being opened: `await` it, or enter it with `async with`, which closes it."""
+
+    def __init__(self, work: Callable[[], Store]) -> None:
+        self._work = work
+        self._store: AsyncStore | None = None
+
+    def __await__(self) -> Generator[object, None, AsyncStore]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncStore:
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._store is not None:
+            await self._store.close()
+
+    async def _open(self) -> AsyncStore:
+        return AsyncStore(await asyncio.get_running_loop().run_in_executor(None, self._work))
+
+
+def open(  # noqa: A001  # the same name as `muniment.open`
     path: str | Path,
     *,
     create: bool = False,
@@ -259,13 +340,13 @@ async def open(  # noqa: A001  # the same name as `muniment.open`
     anchor: str | Path | None = None,
     log_key: Signer | str | Path | None = None,
     graph: bool = False,
-) -> AsyncStore:
-    """Open a store; see `muniment.open`."""
+) -> Opening:
+    """Open a store, with `await` or `async with`; see `muniment.open`."""
     work = functools.partial(
         open_store, path, create=create, read_only=read_only, policy=policy, model=model, secrets=secrets,
         exempt_secrets=exempt_secrets, anchor=anchor, log_key=log_key, graph=graph,
     )  # fmt: skip
-    return AsyncStore(await asyncio.get_running_loop().run_in_executor(None, work))
+    return Opening(work)
 
 
 __all__ = [
@@ -275,5 +356,6 @@ __all__ = [
     "AsyncSession",
     "AsyncStore",
     "AsyncUserSession",
+    "Opening",
     "open",
 ]

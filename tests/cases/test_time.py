@@ -115,6 +115,25 @@ def test_what_is_retired_as_of_a_future_day_lives_until_then(world: World) -> No
     assert "retired" == agent.get(receipt.id).status
 
 
+def test_a_retirement_can_be_made_earlier_and_what_would_change_nothing_is_said(world: World) -> None:
+    agent = world.speaker(AGENT)
+    receipt = agent.remember("the offer stands")
+    first = START + timedelta(days=2)
+    agent.retire(receipt.id, reason="it ends", valid_to=first)
+    head = world.store.head.seq
+
+    for until in (first, first + timedelta(days=1)):
+        with pytest.raises(muniment.Refused, match="already retired from 2026-03-03T12:00:00Z on") as error:
+            agent.retire(receipt.id, reason="not yet", valid_to=until)
+        assert ("already_done", receipt.id) == (error.value.code, error.value.facts["id"])
+    assert head == world.store.head.seq
+    agent.retire(receipt.id, reason="sooner", valid_to=START + timedelta(days=1))
+    assert START + timedelta(days=1) == agent.get(receipt.id).valid_to
+    world.clock.advance(10)
+    agent.retire(receipt.id, reason="now")
+    assert [] == agent.recall("offer")
+
+
 def test_expired_better_matches_do_not_use_up_k(world: World) -> None:
     agent = world.speaker(AGENT)
     for n in range(30):

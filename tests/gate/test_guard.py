@@ -217,6 +217,30 @@ def test_what_the_policy_has_reviewed_is_inert_until_a_person_approves_it(tmp_pa
             page.remember("use  PLAIN passwords")
 
 
+@pytest.mark.parametrize("end", ["superseded", "retired", "lapsed"])
+def test_i09_what_nobody_approved_supports_nothing_whatever_became_of_it(tmp_path: Path, end: str) -> None:
+    time = 1_800_000_000_000_000
+    policy = muniment.Policy({"plan": muniment.Use.PLANNING}, review=("web:*",))
+    plan = Action("plan")
+    with muniment.open(tmp_path / "store", create=True, model="none", policy=policy, clock=lambda: time) as store:
+        agent = store.session(scope="acme", actor=AGENT)
+        waiting = agent.via("web:https://example.org").remember("The port is 8080.").id
+        assert ("pending",) == tuple(one.verdict for one in agent.decide(plan, evidence=[waiting]).excluded)
+
+        if end == "superseded":
+            agent.supersede(waiting, "The port is 9090.")
+        elif end == "retired":
+            agent.retire(waiting, reason="it moved")
+        else:
+            time += 31 * DAY
+
+        decision = agent.decide(plan, evidence=[waiting])
+        assert not decision.allowed
+        assert [(waiting, "pending")] == [(one.id, one.verdict) for one in decision.excluded]
+        own = agent.remember("The port is 7070.").id
+        assert agent.decide(plan, evidence=[waiting, own]).allowed
+
+
 def test_what_nobody_approved_lapses_after_thirty_days_and_forbids_nothing(tmp_path: Path) -> None:
     time = 1_800_000_000_000_000
     key = muniment.KeyFile.create(tmp_path / "key")

@@ -105,6 +105,9 @@ class Driver(Bench):
             self.same("forget", outcome, "derived_records")
             return
         keys = [("key", said.about) for said in asked if key and said.about is not None]
+        if key and not keys:
+            self.same("forget", outcome, "bad_argument")
+            return
         self._forgotten(outcome, receipt, scope, speaker, [*asked, *derived], keys)
 
     def forget_value(self, scope: str, speaker: Speaker, text: str, about: tuple[str, str] | None, handle: int) -> None:

@@ -234,7 +234,12 @@ class Model:
             return "already_done"
         if not outranks(speaker.origin, speaker.rank, target):
             return "rank_too_low"
-        return "bad_time" if until is not None and until <= target.since else "ok"
+        if until is None:
+            return "ok"
+        if until <= target.since:
+            return "bad_time"
+        ended = min((h.until for h in target.happenings if h.what == "retired"), default=FOREVER)
+        return "already_done" if ended <= until else "ok"
 
     def retire(self, speaker: Speaker, identity: str, until: int | None, at: tuple[str, int, int]) -> None:
         """Take in a retirement; `at` is (event id, sequence number, record time)."""

@@ -6,6 +6,8 @@ import asyncio
 import inspect
 from pathlib import Path
 
+import pytest
+
 import muniment
 from muniment import aio
 
@@ -19,20 +21,7 @@ def test_every_public_method_of_a_session_has_its_mirror() -> None:
         (muniment.PastStore, aio.AsyncPastStore),
         (muniment.Store, aio.AsyncStore),
     ]
-    of_the_sync_face_only = {
-        "via",
-        "sync",
-        "seq",
-        "path",
-        "id",
-        "head",
-        "warning",
-        "scope",
-        "actor",
-        "origin",
-        "enroll_by",
-        "source",
-    }
+    of_the_sync_face_only = {"enroll_by", "source"}
     missing = [
         f"{sync.__name__}.{name}"
         for sync, mirror in pairs
@@ -53,6 +42,35 @@ def test_a_store_is_used_with_await(tmp_path: Path) -> None:
             return [hit.content for hit in found]
 
     assert ["The launch is on 12 March."] == asyncio.run(use())
+
+
+def test_a_store_is_entered_without_waiting_for_it_first(tmp_path: Path) -> None:
+    async def use() -> None:
+        async with aio.open(tmp_path / "store", create=True, model="none") as store:
+            receipt = await store.session(scope="acme", actor="agent:planner").remember("kept")
+            assert (tmp_path / "store", None) == (store.path, store.folding)
+            assert (store.sync.id, receipt.seq) == (store.id, store.head.seq)
+            past = await store.replay(to=receipt.recorded_at, without=["origin=web:*"])
+            assert 1 == len(await past.session(scope="acme").list())
+        with pytest.raises(muniment.Unavailable):
+            await store.digests()
+        with pytest.raises(muniment.Unavailable):
+            await aio.open(tmp_path / "nowhere", model="none")
+
+    asyncio.run(use())
+
+
+def test_who_speaks_as_the_user_has_what_the_user_may_do(tmp_path: Path) -> None:
+    async def use() -> None:
+        async with aio.open(tmp_path / "store", create=True, model="none") as store:
+            user = store.session(scope="acme", origin="user")
+            assert isinstance(user, aio.AsyncUserSession)
+            await user.prohibit(muniment.Action("email.send"), reason="never")
+            await user.forget_value("a name")
+            assert ("acme", "user", "user") == (user.scope, user.actor, user.origin)
+            assert "web:a.example" == user.via("web:a.example").origin
+
+    asyncio.run(use())
 
 
 def test_cancelling_an_await_never_splits_an_append(tmp_path: Path) -> None:

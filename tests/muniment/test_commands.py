@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import muniment
@@ -124,10 +125,28 @@ def test_a_command_is_carried_out_once_also_by_another_handle_and_later(
     head = world.store.head.seq
     world.clock.advance(90)
     again = deed(world, named, "first", "one")
-    assert (first.id, first.seq, False, True) == (again.id, again.seq, first.repeated, again.repeated)
+    assert (False, True) == (first.repeated, again.repeated)
+    if isinstance(first, ErasureReceipt) and isinstance(again, ErasureReceipt) and not again.asked:
+        first = msgspec.structs.replace(first, asked=())  # which memories a forgotten scope held nobody can tell
+    assert first == msgspec.structs.replace(again, repeated=False)
     world.reopen()
     assert (first.id, True) == ((later := deed(world, named, "first", "one")).id, later.repeated)
     assert head == world.store.head.seq
+
+
+def test_the_receipt_of_a_deed_says_what_was_done(world: World) -> None:
+    agent, ann, op = world.speaker("agent:planner"), world.ann(), world.store.operator()
+    first, second = agent.remember("first").id, agent.remember("second").id
+    confirmed = ann.confirm(EMAIL, agent="agent:planner")
+
+    assert "confirmed" == confirmed.status
+    assert "linked" == agent.link(first, "relates", second).status
+    assert "unlinked" == agent.unlink(first, "relates", second).status
+    assert "quarantined" == op.quarantine([first], reason="bad").status
+    assert "released" == op.release([first], reason="good").status
+    assert "reviewed" == ann.review(first, approve=False, reason="wrong").status
+    assert "retired" == agent.retire(second, reason="over").status
+    assert "revoked" == ann.revoke(confirmed.id, reason="no").status
 
 
 @pytest.mark.parametrize(("prepare", "deed"), DEEDS.values(), ids=DEEDS)
@@ -196,6 +215,33 @@ def test_a_write_that_repeats_a_value_keeps_its_command_id(
     assert (written, head) == (len(mem.list()), world.store.head.seq)
     assert 0 == world.store.stats()["refusals"]
     assert world.store.rebuild().ok
+
+
+def test_a_batch_with_more_items_or_fewer_under_its_command_id_is_a_conflict(world: World) -> None:
+    agent = world.speaker("agent:planner")
+    items = [{"content": "what is there"}, {"content": "a"}, {"content": "b"}]
+    first = agent.remember_many(items, command_id="batch")
+    head = world.store.head.seq
+
+    for other in (items[:2], items[:1], [*items, {"content": "c"}], [*items[:2], {"content": "c"}]):
+        with pytest.raises(CommandConflict):
+            agent.remember_many(other, command_id="batch")
+    assert head == world.store.head.seq
+    again = agent.remember_many(items, command_id="batch")
+    assert [(one.id, True) for one in first] == [(one.id, one.repeated) for one in again]
+
+
+def test_a_batch_of_which_some_was_refused_is_taken_up_under_its_command_id(world: World) -> None:
+    agent = world.speaker("agent:planner")
+    items = [{"content": "a"}, {"content": " "}, {"content": "b"}]
+    first = agent.remember_many(items, on_refusal="skip", command_id="batch")
+
+    again = agent.remember_many(items, on_refusal="skip", command_id="batch")
+
+    assert [1] == [one.index for one in again.refused]
+    assert [(one.id, True) for one in first] == [(one.id, one.repeated) for one in again]
+    with pytest.raises(CommandConflict):
+        agent.remember_many(items[:2], on_refusal="skip", command_id="batch")
 
 
 def test_a_repeat_without_a_command_id_writes_nothing(world: World) -> None:

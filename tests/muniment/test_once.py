@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from muniment import Action, Decision, ErasureReceipt, MunimentError, Receipt, Store
+from muniment import Action, Decision, DecisionExplanation, ErasureReceipt, MunimentError, Receipt, Store
 from tests.worlds import SCOPE, World
 
 from .test_commands import key, put_back, with_recovery
@@ -96,6 +97,23 @@ def test_a_decision_repeated_at_once_spends_once_and_is_the_same(world: World) -
     assert first.id == second.id
     agent = world.speaker("agent:planner")
     assert [True, False] == [agent.decide(EMAIL).allowed for _ in range(2)]
+
+
+def test_one_denial_is_one_request_which_is_signed_once_however_often_it_is_shown(world: World) -> None:
+    agent = world.speaker("agent:planner")
+    first = agent.decide(EMAIL, command_id="once")
+    world.clock.advance()
+    again = agent.decide(EMAIL, command_id="once")
+    explained = world.store.explain(first.id or "")
+
+    assert first == msgspec.structs.replace(again, repeated=False)
+    assert isinstance(explained, DecisionExplanation)
+    assert first.request == explained.recorded.request
+    confirmed = world.ann().confirm_request(first.request or "")
+    repeated = world.ann().confirm_request(again.request or "")
+    assert (confirmed.id, True) == (repeated.id, repeated.repeated)
+    assert [True, False] == [agent.decide(EMAIL).allowed for _ in range(2)]
+    assert first.request != agent.decide(EMAIL).request
 
 
 KEY_DEEDS: dict[str, tuple[Callable[[World], object], Callable[[World, Store], Receipt]]] = {

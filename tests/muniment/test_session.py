@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+import muniment
 from muniment.events import RankTooLow, SecretFound
 from tests.worlds import AGENT, EXTERNAL, SCOPE, USER, World
 
@@ -31,6 +32,31 @@ def test_a_secret_in_a_batch_is_counted_like_every_other_refusal(world: World, o
 
     assert 1 == world.store.stats()["refusals"]
     assert int(on_refusal == "skip") == len(world.speaker(AGENT).list())
+
+
+def test_i12_what_cannot_be_stored_is_left_out_of_a_batch_and_reported_like_what_is_refused(world: World) -> None:
+    agent = world.speaker(AGENT)
+    gone = agent.remember("gone")
+    agent.forget(gone.id, reason="asked to")
+    agent.remember("there", command_id="used")
+    items: list[dict[str, object]] = [
+        {"content": "first"}, {"content": "\u200b"}, {"content": "a\0b"}, {"content": "Gone."},
+        {"content": "when?", "valid_from": "soon"}, {"content": "whose?", "derived_from": ["0" * 32]},
+        {"content": "other", "command_id": "used"}, {"content": "what", "metadata": {"f": float("nan")}},
+        {"content": "last"},
+    ]  # fmt: skip
+
+    written = agent.remember_many(items, on_refusal="skip")
+
+    codes = ["blank_content", "bad_text", "tombstoned", "bad_time", "not_found", "command_conflict", "bad_value"]
+    assert list(enumerate(codes, 1)) == [(one.index, one.error) for one in written.refused]
+    assert ["there", "first", "last"] == [record.content for record in agent.list()]
+    for item in items[1:8]:
+        with pytest.raises(muniment.MunimentError):
+            agent.remember_many([{"content": "alone"}, item])
+    assert ["there", "first", "last"] == [record.content for record in agent.list()]
+    with pytest.raises(muniment.InvalidInput, match="unknown field"):
+        agent.remember_many([{"content": "x", "tag": "y"}], on_refusal="skip")
 
 
 @pytest.mark.parametrize(

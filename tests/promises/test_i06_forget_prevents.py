@@ -212,6 +212,33 @@ def test_i06_blocking_the_key_refuses_every_value_of_it(world: World) -> None:
     assert agent.remember("he is 41", about=("bob", "age"), value="41").id
 
 
+def test_i06_the_operator_blocks_a_key_too_and_leaves_what_derives_where_told(world: World) -> None:
+    agent, op = world.speaker(AGENT), world.store.operator()
+    told = agent.remember("41", about=("ann", "age"))
+    derived = agent.remember("born in the eighties", derived_from=[told.id])
+
+    with pytest.raises(muniment.Refused) as refused:
+        op.forget(told.id, reason="nobody's business", cascade=False)
+    assert ("derived_records", [derived.id]) == (refused.value.code, refused.value.facts["ids"])
+    receipt = op.forget(told.id, reason="nobody's business", block="key", command_id="once")
+
+    assert (told.id, derived.id) == receipt.erased
+    with pytest.raises(muniment.Refused, match="forgotten on"):
+        world.ann().remember("her age is 42", about=("ann", "age"), value="42")
+    assert op.forget(told.id, reason="nobody's business", block="key", command_id="once").repeated
+    with pytest.raises(muniment.Conflict):
+        op.forget(told.id, reason="nobody's business", command_id="once")
+
+
+def test_i12_a_key_is_not_blocked_where_there_is_none(world: World) -> None:
+    note = world.speaker(AGENT).remember("her age is 41")
+
+    for eraser in (world.speaker(AGENT), world.ann(), world.store.operator()):
+        with pytest.raises(muniment.InvalidInput, match="states the value of a key"):
+            eraser.forget(note.id, reason="nobody's business", block="key")
+    assert "active" == world.speaker(AGENT).get(note.id).status
+
+
 def test_i06_a_value_is_refused_also_when_nobody_had_stated_it(world: World) -> None:
     receipt = world.ann().forget_value(VALUE, reason="do not even ask")
 
