@@ -17,7 +17,7 @@ from muniment.events import NotFound
 from . import _asking
 from ._output import emit_fields, emit_json, emit_receipt, emit_rows, shown
 from ._reports import explanation_page, trace_page, write_report
-from ._settings import Settings, common, memory_id, moment, scoped
+from ._settings import Settings, common, memory_id, moment, repeatable, scoped
 
 _report = click.option(
     "--report", metavar="FILE", help="Also write a page for people: one HTML file, with timeline and evidence."
@@ -163,11 +163,13 @@ def _trace_row(how: str, identity: str, status: str, scope: str, content: str | 
 @click.option("--from-trace", metavar="ID", help="This memory, and all that derived from it or followed its recall.")
 @click.option("--origin", metavar="ORIGIN", help="Every memory that came from there, in all scopes: 'web:*'.")
 @click.option("--reason", metavar="TEXT", required=True, help="Why.")
+@repeatable
 @common
 @click.pass_obj
 def quarantine(
-    settings: Settings, ids: tuple[str, ...], from_trace: str | None, origin: str | None, reason: str
-) -> None:
+    settings: Settings, ids: tuple[str, ...], from_trace: str | None, origin: str | None, reason: str,
+    command_id: str | None,
+) -> None:  # fmt: skip
     """Set memories apart in one reversible event: they are neither recalled nor able to support anything. The id that
     it prints stands for all of them: `release` takes it.
 
@@ -177,6 +179,9 @@ def quarantine(
     """
     if (bool(ids), from_trace is not None, origin is not None).count(True) != 1:
         raise click.UsageError("name ids, or --from-trace ID, or --origin ORIGIN")
+    if command_id is not None and not ids:
+        # What came of a memory, or from an origin, may be more the next time: that is another command.
+        raise click.UsageError("--command-id goes with ids")
     with settings.open() as store:
         named: Sequence[str] = ids
         if from_trace is not None:
@@ -185,7 +190,7 @@ def quarantine(
             named = store.operator().ids_of_origin(origin)
             if not named:
                 raise NotFound(id=origin, hint="nothing that is neither erased nor set apart came from there")
-        receipt = store.operator().quarantine(named, reason=reason)
+        receipt = store.operator().quarantine(named, reason=reason, command_id=command_id)
         emit_receipt({**receipt.to_dict(), "ids": list(named)}, as_json=settings.json)
 
 
@@ -199,9 +204,10 @@ def _traced(store: Store, start: str) -> list[str]:
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--reason", metavar="TEXT", required=True, help="Why.")
+@repeatable
 @common
 @click.pass_obj
-def release(settings: Settings, ids: tuple[str, ...], reason: str) -> None:
+def release(settings: Settings, ids: tuple[str, ...], reason: str, command_id: str | None) -> None:
     """Put quarantined memories back. The id of a quarantine stands for all that it set apart.
 
     \b
@@ -209,7 +215,8 @@ def release(settings: Settings, ids: tuple[str, ...], reason: str) -> None:
       muniment release 0661 --reason "the page was fine" --store memory
     """
     with settings.open() as store:
-        emit_receipt(store.operator().release(ids, reason=reason), as_json=settings.json)
+        receipt = store.operator().release(ids, reason=reason, command_id=command_id)
+        emit_receipt(receipt, as_json=settings.json)
 
 
 COMMANDS: Final = (replay, explain, trace, quarantine, release)

@@ -13,9 +13,7 @@ from muniment.events import BadArgument, EnrolDenied, SignatureInvalid
 from muniment.gate import KeyFile
 
 from ._output import emit_json, emit_receipt, printable, talk
-from ._settings import Settings, common, open_key, signed, signer_for
-
-_command_id = click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt.")
+from ._settings import Settings, common, open_key, repeatable, signed, signer_for
 
 
 @click.command()
@@ -50,7 +48,7 @@ def keygen(settings: Settings, path: str, passphrase_prompt: bool) -> None:
 @click.option("--key", metavar="FILE", help="The key file itself, instead.")
 @click.option("--for", "scopes", metavar="S", multiple=True, help="A scope the user speaks for, and all below it.")
 @click.option("--recovery", is_flag=True, help="Only to replace a lost key of this user; it signs nothing else.")
-@_command_id
+@repeatable
 @common
 @click.pass_obj
 def enroll(
@@ -88,7 +86,7 @@ def enroll(
 @click.option(
     "--for", "scopes", metavar="S", multiple=True, help="A scope that it speaks for; without, all of the old."
 )
-@_command_id
+@repeatable
 @signed
 @common
 @click.pass_obj
@@ -118,7 +116,7 @@ def rotate(
 @click.option(
     "--for", "scopes", metavar="S", multiple=True, help="A scope that it speaks for; without, all of the old."
 )
-@_command_id
+@repeatable
 @signed
 @common
 @click.pass_obj

@@ -18,7 +18,7 @@ from muniment.gate import Value
 
 from ._actions import parse_json
 from ._output import emit_fields, emit_json, emit_receipt, talk
-from ._settings import Settings, common, full_id, memory_id, open_key, scoped, signed
+from ._settings import Settings, common, full_id, memory_id, open_key, repeatable, scoped, signed
 
 _LEAST_PREFIX: Final = 4
 _LINKS: Final = click.Choice([kind.value for kind in LinkType])
@@ -65,7 +65,7 @@ def memory_options(command: Decorated) -> Decorated:
         click.option("--link", "links", nargs=2, metavar="TYPE ID", multiple=True, help=_link_help()),
         click.option("--metadata", metavar="JSON", help="A JSON object."),
         click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag."),
-        click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt."),
+        repeatable,
         click.option("--origin", metavar="O", help="Where it came from, such as web:https://...; only lowers."),
     )):  # fmt: skip
         command = option(command)
@@ -201,7 +201,7 @@ def link_options(command: Decorated) -> Decorated:
         click.argument("start"),
         click.argument("type", type=_LINKS),
         click.argument("end"),
-        click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt."),
+        repeatable,
     )):  # fmt: skip
         command = option(command)
     return command
@@ -249,7 +249,7 @@ def unlink(
 @memory_id
 @click.option("--reason", metavar="TEXT", required=True, help="Why.")
 @click.option("--valid-to", metavar="T", help="Until when it still holds; now unless said.")
-@click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt.")
+@repeatable
 @click.option("--origin", metavar="O", help="Where the wish came from; only lowers.")
 @signed
 @scoped
@@ -279,7 +279,7 @@ def retire(
 @click.option("--about", nargs=2, metavar="SUBJECT ATTRIBUTE", help="With --text: every memory with this value too.")
 @click.option("--whole-scope", is_flag=True, help="Erase and close the scope (user only).")
 @click.option("--operator", is_flag=True, help="As the operator: any one scope's, and refused to everyone.")
-@click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt.")
+@repeatable
 @signed
 @scoped
 @click.pass_obj

@@ -232,6 +232,12 @@ def signed(command: Decorated) -> Decorated:
     return click.option("--key", metavar="FILE", help="Speak as a user, by this key.")(command)
 
 
+def repeatable(command: Decorated) -> Decorated:
+    """Give a command `--command-id`."""
+    help_ = "Makes a repeat of this command give the first receipt."
+    return click.option("--command-id", metavar="ID", help=help_)(command)
+
+
 def memory_id(command: Decorated) -> Decorated:
     """Give a command the id of one memory; where a key is typed instead, the error says how to come by the id."""
     return click.argument("id", nargs=-1, required=True, metavar="ID", callback=_one_id)(command)

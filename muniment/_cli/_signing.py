@@ -11,15 +11,16 @@ import click
 from muniment._answers import Record
 from muniment._deciding import parse_request
 from muniment._durations import parse_duration
+from muniment._keys import nonce_of
 from muniment._session import Session
 from muniment._store import Store
+from muniment._submit import submit_command
 from muniment._user import UserSession
 from muniment.events import BadArgument, SignatureInvalid, covers, parse_scope, wall_clock
 from muniment.gate import (
     Confirm,
     describe_statement,
     format_signed,
-    new_nonce,
     parse_action,
     sign,
     visible,
@@ -27,7 +28,7 @@ from muniment.gate import (
 
 from ._actions import constraint_options, given_action, like_option
 from ._output import emit_receipt, emit_rows, talk
-from ._settings import CLI_ACTOR, Settings, common, scoped, signed, signer_for
+from ._settings import CLI_ACTOR, Settings, common, repeatable, scoped, signed, signer_for
 
 
 @click.command()
@@ -40,12 +41,13 @@ from ._settings import CLI_ACTOR, Settings, common, scoped, signed, signer_for
 @click.option("--expires-in", metavar="D", default="1h", show_default=True, help="Until when: 30m, 1h, 7d.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--sign-only", is_flag=True, help="Print the signed line for `submit`, and write nothing.")
+@repeatable
 @signed
 @common
 @click.pass_context
 def confirm(
     context: click.Context, request: str | None, action: str | None, agent: str | None, uses: int, any_uses: bool,
-    expires_in: str, yes: bool, sign_only: bool, key: str | None, principal: str | None,
+    expires_in: str, yes: bool, sign_only: bool, command_id: str | None, key: str | None, principal: str | None,
 ) -> None:  # fmt: skip
     """Sign that an agent may take an action: what a denied decision's REQUEST asks for (`-`: standard input), or
     --action. Shows what will be signed, and asks.
@@ -57,6 +59,8 @@ def confirm(
     settings = context.ensure_object(Settings)
     if (request is None) == (action is None):
         raise click.UsageError("give a REQUEST or --action")
+    if request is not None and command_id is not None:
+        raise click.UsageError("a REQUEST is answered once by itself: --command-id goes with --action")
     signer = signer_for(key, principal)
     if signer is None or principal is None:
         raise SignatureInvalid(detail="a confirmation is signed by the user", hint="add --key FILE --as user:NAME")
@@ -73,11 +77,12 @@ def confirm(
         if agent is None:
             raise click.UsageError("--action needs --agent agent:NAME")
         with settings.open(read_only=True) as store:
-            now = wall_clock()
+            now, scope = wall_clock(), parse_scope(settings.need_scope())
+            store._engine.preparer.command_id(command_id)
             statement = Confirm(
-                store=store.id, principal=principal, signed_at=now, nonce=new_nonce(),
-                scope=parse_scope(settings.need_scope()), agent=agent, action=given_action(context, action or ""),
-                uses=count, expires_at=now + seconds,
+                store=store.id, principal=principal, signed_at=now,
+                nonce=nonce_of(store._engine, scope, principal, command_id), scope=scope, agent=agent,
+                action=given_action(context, action or ""), uses=count, expires_at=now + seconds,
             )  # fmt: skip
     _ask(describe_statement(statement), yes=yes)
     said = sign(statement, signer)
@@ -85,7 +90,7 @@ def confirm(
         click.echo(format_signed(said))
         return
     with settings.open() as store:
-        emit_receipt(store.submit(said), as_json=settings.json)
+        emit_receipt(submit_command(store._engine, said, command_id), as_json=settings.json)
 
 
 @click.command()
@@ -107,10 +112,13 @@ def submit(settings: Settings, signed_line: str) -> None:
 @click.command()
 @click.argument("id")
 @click.option("--reason", metavar="TEXT", required=True, help="Why.")
+@repeatable
 @signed
 @scoped
 @click.pass_obj
-def revoke(settings: Settings, id: str, reason: str, key: str | None, principal: str | None) -> None:  # noqa: A002
+def revoke(
+    settings: Settings, id: str, reason: str, command_id: str | None, key: str | None, principal: str | None,  # noqa: A002
+) -> None:  # fmt: skip
     """Take a confirmation back.
 
     \b
@@ -118,7 +126,8 @@ def revoke(settings: Settings, id: str, reason: str, key: str | None, principal:
       muniment revoke 0661 --reason "sent by hand" --key k --as user:ann --scope acme
     """
     with settings.as_user(key, principal) as (store, user):
-        emit_receipt(user.revoke(_full(store, user, id, "confirmation"), reason=reason), as_json=settings.json)
+        receipt = user.revoke(_full(store, user, id, "confirmation"), reason=reason, command_id=command_id)
+        emit_receipt(receipt, as_json=settings.json)
 
 
 @click.command()
@@ -126,12 +135,14 @@ def revoke(settings: Settings, id: str, reason: str, key: str | None, principal:
 @constraint_options
 @like_option
 @click.option("--reason", metavar="TEXT", help="Why.")
+@repeatable
 @signed
 @scoped
 @click.pass_context
 def prohibit(
-    context: click.Context, name: str | None, reason: str | None, key: str | None, principal: str | None
-) -> None:
+    context: click.Context, name: str | None, reason: str | None, command_id: str | None, key: str | None,
+    principal: str | None,
+) -> None:  # fmt: skip
     """Forbid an action in the scope and below, whoever confirms it; `*` and `?` in NAME stand for others. Without NAME
     list what is forbidden.
 
@@ -147,7 +158,7 @@ def prohibit(
         raise click.UsageError("no reason: give --reason TEXT")
     action = given_action(context, name, pattern=True)
     with settings.as_user(key, principal) as (_, user):
-        emit_receipt(user.prohibit(action, reason=reason), as_json=settings.json)
+        emit_receipt(user.prohibit(action, reason=reason, command_id=command_id), as_json=settings.json)
 
 
 def _list_prohibitions(settings: Settings) -> None:
@@ -159,10 +170,13 @@ def _list_prohibitions(settings: Settings) -> None:
 @click.command()
 @click.argument("id")
 @click.option("--reason", metavar="TEXT", required=True, help="Why.")
+@repeatable
 @signed
 @scoped
 @click.pass_obj
-def unprohibit(settings: Settings, id: str, reason: str, key: str | None, principal: str | None) -> None:  # noqa: A002
+def unprohibit(
+    settings: Settings, id: str, reason: str, command_id: str | None, key: str | None, principal: str | None,  # noqa: A002
+) -> None:  # fmt: skip
     """Sign that a prohibition no longer holds.
 
     \b
@@ -170,7 +184,8 @@ def unprohibit(settings: Settings, id: str, reason: str, key: str | None, princi
       muniment unprohibit 0661 --reason "the migration is planned" --key k --as user:ann --scope acme
     """
     with settings.as_user(key, principal) as (store, user):
-        emit_receipt(user.unprohibit(_full(store, user, id, "prohibition"), reason=reason), as_json=settings.json)
+        receipt = user.unprohibit(_full(store, user, id, "prohibition"), reason=reason, command_id=command_id)
+        emit_receipt(receipt, as_json=settings.json)
 
 
 @click.command()
@@ -178,12 +193,13 @@ def unprohibit(settings: Settings, id: str, reason: str, key: str | None, princi
 @click.option("--approve/--reject", default=None, help="The verdict.")
 @click.option("--edit", metavar="TEXT", help="Approve with this text in its place, as the user's own.")
 @click.option("--reason", metavar="TEXT", help="Why.")
+@repeatable
 @signed
 @scoped
 @click.pass_obj
 def review(
     settings: Settings, id: str | None, approve: bool | None, edit: str | None, reason: str | None,  # noqa: A002
-    key: str | None, principal: str | None,
+    command_id: str | None, key: str | None, principal: str | None,
 ) -> None:  # fmt: skip
     """List what waits for a person, or sign a verdict on it.
 
@@ -200,7 +216,8 @@ def review(
         raise click.UsageError("a verdict needs --approve or --reject, and --reason TEXT")
     with settings.as_user(key, principal) as (store, user):
         full = _full(store, user, id, "memory", "request")
-        emit_receipt(user.review(full, approve=approve, reason=reason, edit=edit), as_json=settings.json)
+        receipt = user.review(full, approve=approve, reason=reason, edit=edit, command_id=command_id)
+        emit_receipt(receipt, as_json=settings.json)
 
 
 def _list_waiting(settings: Settings) -> None:
@@ -250,10 +267,13 @@ def tombstones(settings: Settings) -> None:
 @click.command()
 @click.argument("id")
 @click.option("--reason", metavar="TEXT", required=True, help="Why.")
+@repeatable
 @signed
 @scoped
 @click.pass_obj
-def lift(settings: Settings, id: str, reason: str, key: str | None, principal: str | None) -> None:  # noqa: A002
+def lift(
+    settings: Settings, id: str, reason: str, command_id: str | None, key: str | None, principal: str | None,  # noqa: A002
+) -> None:  # fmt: skip
     """Sign that a forgotten value may be stated again; nothing comes back.
 
     \b
@@ -261,7 +281,8 @@ def lift(settings: Settings, id: str, reason: str, key: str | None, principal: s
       muniment lift 0661 --reason "it was the other Ann" --key k --as user:ann --scope acme
     """
     with settings.as_user(key, principal) as (store, user):
-        emit_receipt(user.lift(_full(store, user, id, "tombstone"), reason=reason), as_json=settings.json)
+        receipt = user.lift(_full(store, user, id, "tombstone"), reason=reason, command_id=command_id)
+        emit_receipt(receipt, as_json=settings.json)
 
 
 def _full(store: Store, user: UserSession, prefix: str, *sorts: str) -> str:

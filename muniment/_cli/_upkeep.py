@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 from muniment.events import BadArgument
 
 from ._output import emit_fields, emit_json, progress_of, talk
-from ._settings import Settings, common
+from ._settings import Settings, common, repeatable
 
 
 @click.command("rebuild-projections")
@@ -57,7 +57,7 @@ def stats(settings: Settings) -> None:
 
 @click.command("accept-rollback")
 @click.option("--reason", required=True, help="Why the older log was put back; kept in the log.")
-@click.option("--command-id", metavar="ID", help="Makes a repeat of this command give the first receipt.")
+@repeatable
 @common
 @click.pass_obj
 def accept_rollback(settings: Settings, reason: str, command_id: str | None) -> None:

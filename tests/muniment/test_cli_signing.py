@@ -7,6 +7,7 @@ import pty
 import select
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,57 @@ def test_nothing_is_erased_by_a_prefix_of_one_letter(shell: Shell) -> None:
     assert [receipt["id"]] == shell.row("forget", str(receipt["id"])[:1], "--reason", "a slip", "--dry-run")["asked"]
     assert "active" == shell.row("get", str(receipt["id"]))["status"]
     shell.run("forget", str(receipt["id"])[:4], "--reason", "meant")
+
+
+def _confirmed(shell: Shell) -> str:
+    return str(shell.row("confirm", "--action", "email.send", "--agent", "agent:planner", "--yes", *shell.as_ann)["id"])
+
+
+def _forbidden(shell: Shell) -> str:
+    return str(shell.row("prohibit", "db.drop", "--reason", "never", *shell.as_ann)["id"])
+
+
+def _forgotten(shell: Shell) -> str:
+    identity = shell.remember("the code is 1234")
+    return str(shell.row("forget", identity, "--reason", "asked", *shell.as_ann)["id"])
+
+
+def _set_apart(shell: Shell) -> str:
+    return str(shell.row("quarantine", shell.remember("a note"), "--reason", "odd")["id"])
+
+
+DEEDS: dict[str, tuple[Callable[[Shell], str], tuple[str, ...]]] = {
+    "confirm": (lambda _: "", ("confirm", "--action", "email.send", "--yes", "--agent", "agent:REASON")),
+    "prohibit": (lambda _: "", ("prohibit", "db.drop", "--reason", "REASON")),
+    "revoke": (_confirmed, ("revoke", "ID", "--reason", "REASON")),
+    "unprohibit": (_forbidden, ("unprohibit", "ID", "--reason", "REASON")),
+    "review": (lambda shell: shell.remember("a note"), ("review", "ID", "--reject", "--reason", "REASON")),
+    "lift": (_forgotten, ("lift", "ID", "--reason", "REASON")),
+    "quarantine": (lambda shell: shell.remember("a note"), ("quarantine", "ID", "--reason", "REASON")),
+    "release": (_set_apart, ("release", "ID", "--reason", "REASON")),
+}
+
+
+@pytest.mark.parametrize("verb", DEEDS)
+def test_a_deed_is_done_once_for_a_command_id(shell: Shell, verb: str) -> None:
+    prepare, words = DEEDS[verb]
+    target = prepare(shell)
+
+    def args(reason: str) -> list[str]:
+        said = [target if word == "ID" else word.replace("REASON", reason) for word in words]
+        return [*said, "--command-id", "c1", *(() if verb in ("quarantine", "release") else shell.as_ann)]
+
+    first, again = shell.row(*args("one")), shell.row(*args("one"))
+
+    assert (False, True, first["id"]) == (first["repeated"], again["repeated"], again["id"])
+    other = shell.row(*args("two"), code=1)
+    assert ("command_conflict", "c1") == (other["error"], other["command_id"])
+
+
+def test_a_command_id_goes_with_what_it_can_name(shell: Shell) -> None:
+    denied = shell.row("decide", *CALL, *AGENT, code=1)
+    page = shell.remember("The moon is cheese.", "--origin", "web:https://x.example")
+
+    shell.run("confirm", str(denied["request"]), "--command-id", "c1", "--yes", *shell.as_ann, code=2)
+    shell.run("quarantine", "--from-trace", page, "--reason", "odd", "--command-id", "c1", code=2)
+    shell.run("quarantine", "--origin", "web:*", "--reason", "odd", "--command-id", "c1", code=2)
