@@ -39,7 +39,7 @@ SIGNED_CANDIDATES = 256  # at least, and 4 times what is asked for, and one row 
 HALVED_FROM = 32_000  # rows above which half of the signs choose one in 32, and all signs among those
 _AT_ONCE = 50_000  # rows whose signs are compared at once: what is made of them stays in the processor's cache
 _SCORED_AT_ONCE = 512  # rows that are made floating point at once, for the same reason
-_FAR = {1: 0xFF, 2: 0xFFFF}
+_FAR = {1: 0xFF, 2: 0xFFFF}  # by the bytes of the number that says in how many signs a row differs
 _WORDS_IN_A_BYTE = 3  # of signs, whose number a byte tells, and still has one that is more than all of them
 
 
@@ -64,7 +64,8 @@ class VectorIndex:
 
     def put(self, rows: Sequence[int] | Rows, vectors: Floats) -> None:
         """Keep one vector a row, replacing what the row had."""
-        named: list[int] = np.asarray(rows, dtype=np.int64).tolist()
+        given = np.asarray(rows, dtype=np.int64)
+        named: list[int] = given.tolist()
         if vectors.shape != (len(named), self.dim):
             raise BadArgument(
                 argument="vectors", detail=f"expected shape {(len(named), self.dim)}, got {vectors.shape}"
@@ -75,10 +76,10 @@ class VectorIndex:
             raise BadArgument(argument="rows", detail=f"expected no negative row, got {min(named)}")
         self._reserve(max(named) + 1)
         # Of the one row that was just written, mostly: a slice takes less than a list.
-        at = slice(named[0], named[0] + 1) if len(named) == 1 else np.array(named)
+        at = slice(named[0], named[0] + 1) if len(named) == 1 else given
         erased = self._erased[at]
         if np.count_nonzero(erased):
-            self.put(np.array(named)[~erased], vectors[~erased])
+            self.put(given[~erased], vectors[~erased])
             return
         self._matrix[at] = _on_grid(vectors)
         self._signs[:, at] = _signs(vectors)
