@@ -144,13 +144,13 @@ class Engine:
         self._words_wait = self._saved_at > 0 and bool(self._state.recall.unsaved())
         self._folding: Folding | None = None
         try:
+            beside = beside and not self._saved_at and self.log.size() > _folding.FOLD_WHILE_OPENING
             # With an anchor the log is compared before anything of it is told.
-            beside = beside and not self._saved_at and self.witness.path is None
-            if not beside or self.log.size() <= _folding.FOLD_WHILE_OPENING:
+            if beside and self.witness.is_led_to(lambda: self.reader().log):
+                self._begin_beside()
+            else:
                 with without_collection():
                     self._begin(self.door.catch_up)
-            else:
-                self._begin_beside()
         except BaseException:
             self.log.close()
             self.lock.close()

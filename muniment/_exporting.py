@@ -21,7 +21,7 @@ from typing import IO, Final
 import msgspec
 
 from muniment.events import ScopeUnknown, Status, format_id, format_instant, parse_scope
-from muniment.projections import FAR_FUTURE, Fate, FateKind, Link, Memory
+from muniment.projections import FAR_FUTURE, Fate, FateKind, Memory
 
 from ._answers import Record
 from ._engine import Engine
@@ -77,15 +77,17 @@ class _Exporter:
         return _exported(memory, record) | {
             "retired_from": None if retired is None else format_instant(retired.until),
             "retired_for": None if retired is None else self._reasons.get(retired.event),
-            "links": [[link.type, format_id(link.end)] for link in self._links_from(memory)],
+            "links": self._links_from(memory),
             "entitled": all(part.entitled for part in parts),
             "settled": bool(parts) and all(part.settled for part in parts),
             "parts": [_part(part) for part in parts] if len(parts) > 1 else None,
         }
 
-    def _links_from(self, memory: Memory) -> list[Link]:
+    def _links_from(self, memory: Memory) -> list[tuple[str, str]]:
         links = self._state.register.links_at.get(memory.id, ())
-        return [link for link in links if link.start == memory.id and link.ended_seq == FAR_FUTURE]
+        live = (link for link in links if link.start == memory.id and link.ended_seq == FAR_FUTURE)
+        # What was linked twice alike is one link to whoever reads it, and an import makes one.
+        return list(dict.fromkeys((link.type, format_id(link.end)) for link in live))
 
     def _parts_of(self, memory: Memory) -> Sequence[Part]:
         envelope = memory.envelope

@@ -106,6 +106,26 @@ class Witness:
             )
         return found
 
+    def is_led_to(self, new_log: Callable[[], Log]) -> bool:
+        """
+        Tell whether the log extends the anchor, or no anchor was asked for; False too where only `compare` can tell.
+
+        It reads the log's frames and opens none. `new_log` gives a reader of its own, at the first event.
+
+        Raises:
+            AnchorMismatch: as `read_anchor`.
+        """
+        if self.path is None:
+            return True
+        anchor = self.read_anchor()
+        if anchor is None or anchor.tip.origin != self.origin:
+            return False
+        log = new_log()
+        try:
+            return roots_at(log, [anchor.tip.size]).get(anchor.tip.size) == anchor.tip.root
+        finally:
+            log.close()
+
     def compare(self, anchor: Anchor, tree: Tree, log: Log) -> None:
         """
         Return if the log extends the anchor. `log` is a reader of its own, at the first event.

@@ -59,6 +59,20 @@ def test_an_export_has_a_header_and_every_memory_that_was_not_erased(tmp_path: P
     assert "rank" not in call
 
 
+def test_a_link_that_was_made_twice_is_told_once(tmp_path: Path) -> None:
+    file = io.StringIO()
+    with muniment.open(tmp_path / "store", create=True, model="none") as store:
+        mem = store.session(scope="acme", actor="agent:a")
+        first, second = (mem.remember(text).id for text in ("The launch is on 12 March.", "Call at noon."))
+        for _ in range(2):
+            mem.link(first, "relates", second)
+        mem.link(first, "supports", second)
+        store.export("acme", file)
+
+    told = json.loads(file.getvalue().splitlines()[1])
+    assert [["relates", second], ["supports", second]] == told["links"]
+
+
 def test_a_scope_never_used_is_not_exported_as_empty(tmp_path: Path) -> None:
     with (
         muniment.open(tmp_path / "store", create=True, model="none") as store,

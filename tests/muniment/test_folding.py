@@ -14,6 +14,7 @@ import pytest
 import muniment
 from muniment import Action, Session, Store, Subtree
 from muniment import _folding as folding
+from muniment.errors import AnchorMismatch
 from muniment.projections import PROJECTION_VERSIONS, _snapshots
 from tests.asking import answers
 from tests.processes import run
@@ -120,8 +121,8 @@ def asked(world: World, store: Store) -> list[dict[str, object]]:
     return found
 
 
-def opened(world: World, *, read_only: bool = False) -> Store:
-    return muniment.open(world.path, model="none", clock=world.clock, read_only=read_only)
+def opened(world: World, *, read_only: bool = False, anchor: Path | None = None) -> Store:
+    return muniment.open(world.path, model="none", clock=world.clock, read_only=read_only, anchor=anchor)
 
 
 def beside(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
@@ -223,6 +224,65 @@ def test_what_writes_decides_or_asks_of_the_past_waits_for_the_whole(
             thread.join(timeout=60)
         found = [got for _, (got,) in waiting]
     assert ["active", False, "erased", expected, True, True, True] == found
+
+
+@pytest.mark.parametrize("what", SOME)
+def test_with_an_anchor_the_log_is_compared_and_then_folded_beside(
+    world: World, before: Before, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    anchor = world.path.with_name("anchor.note")
+    with opened(world, anchor=anchor) as store:
+        size = store.checkpoint().size
+    ALL[what](world.path, monkeypatch)
+    gate = Gate(monkeypatch)
+    with opened(world, anchor=anchor) as store:
+        assert gate.held.wait(timeout=30)
+        assert before[0] == asked(world, store)
+        assert is_held(store)
+        waiting, done = beside(store.checkpoint)
+        gate.go.set()
+        waiting.join(timeout=60)
+        assert not is_held(store)
+        (checkpoint,) = done
+        assert isinstance(checkpoint, muniment.Checkpoint)
+        assert size <= checkpoint.size
+        assert before == (asked(world, store), store.digests())
+
+
+@pytest.mark.parametrize("sort", ["truncated", "forked"])
+@pytest.mark.parametrize("what", SOME)
+def test_i02_what_does_not_extend_the_anchor_is_refused_at_opening_and_nothing_of_it_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch, what: str, sort: str
+) -> None:
+    anchor, old = world.path.with_name("anchor.note"), world.path.with_name("old")
+    opened(world, anchor=anchor).close()
+    shutil.copytree(world.path, old)
+    with opened(world, anchor=anchor) as store:
+        store.session(scope=SCOPE, actor=AGENT).remember("one more")
+    shutil.rmtree(world.path)
+    old.rename(world.path)
+    if sort == "forked":
+        with opened(world) as store:
+            for text in ("another", "and another"):
+                store.session(scope=SCOPE, actor=AGENT).remember(text)
+    ALL[what](world.path, monkeypatch)
+    started: list[object] = []
+    monkeypatch.setattr(folding, "FOLD_WHILE_OPENING", 0)
+    monkeypatch.setattr(folding.Folding, "start", started.append)
+    with pytest.raises(AnchorMismatch, match=sort):
+        opened(world, anchor=anchor)
+    assert [] == started
+
+
+def test_i02_while_the_anchor_is_not_made_opening_waits_and_makes_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _delete(world.path, monkeypatch)
+    monkeypatch.setattr(folding, "FOLD_WHILE_OPENING", 0)
+    anchor = world.path.with_name("anchor.note")
+    with opened(world, anchor=anchor) as store:
+        assert not is_held(store)
+        assert anchor.exists()
 
 
 @pytest.mark.parametrize("what", SOME)
