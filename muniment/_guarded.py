@@ -38,6 +38,7 @@ def guarded(
     Raises:
         ActionDenied: with the decision's reasons, and what a user can sign, in its facts.
         BadValue: an argument cannot be stated exactly, so nobody could have confirmed it.
+        BadArgument: one name stands for two arguments of the call.
     """
     session = acting_session(by, scope, actor)
 
@@ -87,7 +88,11 @@ def _arguments(bound: inspect.BoundArguments) -> dict[str, Argument]:
     for name, parameter in bound.signature.parameters.items():
         value = cast("object", bound.arguments[name])
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            found.update(cast("dict[str, object]", value))
+            named = cast("dict[str, object]", value)
+            if twice := sorted(named.keys() & found.keys()):
+                # `f(real, to=feigned)` of `def f(to, /, **more)`: the one would be decided on, the other done.
+                raise BadArgument(argument=twice[0], detail="it is given by position and by name at once")
+            found.update(named)
         elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             found[name] = list(cast("tuple[object, ...]", value))
         else:
