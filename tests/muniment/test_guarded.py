@@ -107,3 +107,29 @@ def test_i09_a_name_given_twice_does_not_hide_the_argument_that_the_call_uses(
     send("ann@example.org")
     send_all("ann@example.org")
     assert [("ann@example.org", {}), (("ann@example.org",), {})] == sent
+
+
+def test_i09_arguments_that_change_while_the_guard_decides_are_not_used(store: muniment.Store, tmp_path: Path) -> None:
+    user = _user(store, tmp_path)
+    session = store.session(scope="acme/apollo", actor="agent:planner")
+    user.confirm(muniment.Action("email.send", {"to": ["ann@example.org"]}), agent="agent:planner", uses=2)
+    recipients, sent = ["ann@example.org"], list[list[str]]()
+
+    def evidence() -> list[str]:
+        recipients.append("mallory@example.org")  # what another task may do meanwhile
+        return []
+
+    @muniment.guarded(session, "email.send", evidence=evidence)
+    def send(to: list[str]) -> None:
+        sent.append(to)
+
+    @muniment.guarded(session, "email.send", evidence=evidence)
+    async def send_later(to: list[str]) -> None:
+        sent.append(to)
+
+    with pytest.raises(muniment.InvalidInput, match="changed while the guard decided"):
+        send(recipients)
+    recipients.pop()
+    with pytest.raises(muniment.InvalidInput, match="changed while the guard decided"):
+        asyncio.run(send_later(recipients))
+    assert [] == sent
