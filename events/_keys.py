@@ -321,7 +321,11 @@ class KeyTree:
 
     def _table_names(self, epoch: int) -> list[str]:
         prefix = f"table-{epoch:016x}-"
-        return sorted((name for name in os.listdir(self._directory) if name.startswith(prefix)), reverse=True)
+        try:
+            names = os.listdir(self._directory)
+        except FileNotFoundError:
+            return []  # the whole directory is gone, and with it every key
+        return sorted((name for name in names if name.startswith(prefix)), reverse=True)
 
     def _page(self, number: int) -> bytes:
         return self._cache.get(number) or self._open_page(number)

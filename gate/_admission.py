@@ -242,20 +242,19 @@ class Admission:
             if body is not None:
                 request = self._preparer.inherit(request, body, many=target.envelope.many)
         draft = self._draft(request, target, rank, at)
-        self.check_value(draft, handle, rank)
+        self.check_value(draft.envelope, handle.scope, rank)
         repeat = self._repeat(draft, at, batch)
         return draft if repeat is None else repeat._replace(note=_note(draft.envelope, repeat, at))
 
-    def check_value(self, draft: Draft, handle: Handle, rank: Rank) -> None:
+    def check_value(self, envelope: Envelope, scope: str, rank: Rank) -> None:
         """Raise Tombstoned or RetiredValue when the value may not come in (I6). Ranks count, not derived ones."""
-        envelope = draft.envelope
         if not isinstance(envelope, (Remembered, Superseded)) or not self._state.tombstones.all:
             return
         digests: list[tuple[str, bytes]] = [("text", envelope.text_key)]
         if envelope.belief_key is not None and envelope.value_key is not None:
             digests += [("value", envelope.value_key), ("key", envelope.belief_key)]
         for domain, digest in digests:
-            found = self._state.tombstones.find(domain, digest, scope=handle.scope, rank=rank)
+            found = self._state.tombstones.find(domain, digest, scope=scope, rank=rank)
             if found is not None:
                 raise _refused_value(found)
 

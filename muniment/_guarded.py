@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import ParamSpec, TypeVar, cast
 
 from muniment.events import ActionDenied, BadArgument
-from muniment.gate import Action, Argument
+from muniment.gate import Action, Argument, format_action
 
 from ._answers import Decision
 from ._session import Session
@@ -38,32 +38,43 @@ def guarded(
     Raises:
         ActionDenied: with the decision's reasons, and what a user can sign, in its facts.
         BadValue: an argument cannot be stated exactly, so nobody could have confirmed it.
+        BadArgument: one name stands for two arguments of the call, or they changed while the guard decided.
     """
     session = acting_session(by, scope, actor)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
 
-        def check(*args: P.args, **kwargs: P.kwargs) -> None:
+        def asked(*args: P.args, **kwargs: P.kwargs) -> Action:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
+            return Action(action, _arguments(bound))
+
+        def check(*args: P.args, **kwargs: P.kwargs) -> bytes:
+            wanted = asked(*args, **kwargs)
             cited = evidence() if callable(evidence) else evidence
-            decision = session.decide(Action(action, _arguments(bound)), use=use, evidence=cited)
+            decision = session.decide(wanted, use=use, evidence=cited)
             if not decision.allowed:
                 raise _denial(action, decision)
+            return format_action(wanted)
+
+        def check_same(decided: bytes, *args: P.args, **kwargs: P.kwargs) -> None:
+            # Whoever holds a list that was passed may have changed it while the guard decided.
+            if format_action(asked(*args, **kwargs)) != decided:
+                raise BadArgument(argument="arguments", detail="they changed while the guard decided on them")
 
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def call_later(*args: P.args, **kwargs: P.kwargs) -> object:
-                await asyncio.to_thread(check, *args, **kwargs)
+                check_same(await asyncio.to_thread(check, *args, **kwargs), *args, **kwargs)
                 return await cast("Awaitable[object]", function(*args, **kwargs))
 
             return cast("Callable[P, R]", call_later)
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            check(*args, **kwargs)
+            check_same(check(*args, **kwargs), *args, **kwargs)
             return function(*args, **kwargs)
 
         return call
@@ -87,7 +98,11 @@ def _arguments(bound: inspect.BoundArguments) -> dict[str, Argument]:
     for name, parameter in bound.signature.parameters.items():
         value = cast("object", bound.arguments[name])
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            found.update(cast("dict[str, object]", value))
+            named = cast("dict[str, object]", value)
+            if twice := sorted(named.keys() & found.keys()):
+                # `f(real, to=feigned)` of `def f(to, /, **more)`: the one would be decided on, the other done.
+                raise BadArgument(argument=twice[0], detail="it is given by position and by name at once")
+            found.update(named)
         elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             found[name] = list(cast("tuple[object, ...]", value))
         else:

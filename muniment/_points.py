@@ -75,7 +75,7 @@ def moment(register: Register, given: KnownAt, argument: str) -> tuple[int, int]
         if back > register.seq:
             raise BadArgument(argument=argument, detail=f"`{text}` is before the first of {register.seq} events")
         return known_seq(register, register.seq - back, argument)
-    if _NUMBER.match(text):
+    if is_number(text):
         return known_seq(register, int(text), argument)
     if len(text) == 32 and is_id_prefix(text):
         decision = register.decisions.get(bytes.fromhex(text))
@@ -86,6 +86,11 @@ def moment(register: Register, given: KnownAt, argument: str) -> tuple[int, int]
         before = decision.at_seq
         return before, max(decision.decided_at, register.recorded_at_seq(before))
     return parse_instant(text, end=True)
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a sequence number; longer ones are ids, or no number that a log has."""
+    return _NUMBER.match(text) is not None
 
 
 def known_seq(register: Register, seq: int, argument: str = "known_at") -> tuple[int, int]:

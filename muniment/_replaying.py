@@ -6,13 +6,15 @@ import threading
 import weakref
 from collections.abc import Sequence
 
+from muniment.events import is_id_prefix
 from muniment.gate import Guard
 from muniment.projections import Dense
 from muniment.replay import fold, follow_erasures
 
 from ._engine import Engine
+from ._finding import find_id
 from ._leaving_out import leaves_of
-from ._points import KnownAt, moment
+from ._points import KnownAt, is_number, moment
 from ._replayed import Past, PastStore
 
 
@@ -52,5 +54,8 @@ def replayed(engine: Engine, to: KnownAt, without: Sequence[str]) -> PastStore:
 
 
 def _moment(engine: Engine, to: KnownAt) -> tuple[int | None, int | None, int]:
+    if isinstance(to, str) and is_id_prefix(text := to.strip()) and not is_number(text):
+        # Whoever replays sees every scope, and may type the beginning of an id.
+        to = find_id(engine.state, text, ("decision",), None)[1] if len(text) < 32 else text
     found = moment(engine.state.register, to, "to")
     return (None, found, found) if isinstance(found, int) else (found[0], None, found[1])

@@ -239,6 +239,9 @@ class Submitter:
         if statement.approve and waits and standing.status is Status.RETIRED:
             hint = "it was withdrawn, or nobody approved it in 30 days: it has to be proposed again"
             raise AlreadyDone(id=statement.id, status=standing.status.value, hint=hint)
+        if statement.approve and waits:
+            # It comes in only now, by the authority of who approves: what was forgotten since stays out (I6).
+            self._engine.admission.check_value(memory.envelope, memory.scope, Rank.SIGNED)
         tombstones = () if statement.approve else self._engine.deeds.tombstones_of([memory])
         envelope = _make(Reviewed, common, target=identity, approve=statement.approve, tombstones=tombstones)
         return envelope, _words(statement.reason, signed)

@@ -18,6 +18,8 @@ from ._tools import Param, Tool
 Arguments: TypeAlias = dict[str, object]
 _LEFT_OUT: Final = ("", "null")
 """`none` is not among them: it is what a patient's allergies may be."""
+_WORDS: Final = ("content", "query", "reason")
+"""What is said: where it is required and blank, it was not left out."""
 _SHOWN: Final = 60
 _MAX_ITEMS: Final = 1_000
 
@@ -46,7 +48,9 @@ def read_arguments(tool: Tool, given: Mapping[str, object] | None) -> Arguments:
     for name, param in known.items():
         value = sent.get(name)
         if _left_out(value):
-            if param.required:
+            if param.required and name in _WORDS and isinstance(value, str) and not value.strip():
+                found[name] = value  # for the engine to refuse, as on every other route
+            elif param.required:
                 raise InvalidParams(name, f"required, and got {'nothing' if value is None else shown(value)}")
             continue
         found[name] = _read(param, value)

@@ -156,6 +156,19 @@ def test_a_lost_key_is_an_error_and_never_an_empty_memory(world: World) -> None:
     assert "key_missing" == error.value.code
 
 
+@pytest.mark.parametrize("lost", ["root.key", "keys", "keys/*"])
+def test_lost_key_files_are_said_to_be_missing(world: World, lost: str) -> None:
+    world.speaker(AGENT).remember("kept")
+    world.store.close()
+    for path in world.path.glob(lost):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    for read_only in (True, False):
+        with pytest.raises(muniment.Corrupt) as error:
+            muniment.open(world.path, model="none", read_only=read_only)
+        assert "key_missing" == error.value.code
+
+
 _FORKED = """
 import os, sys, muniment
 store = muniment.open(sys.argv[1], model="none")

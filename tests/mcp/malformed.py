@@ -73,6 +73,6 @@ def _malformed(dice: random.Random) -> tuple[str, Row, str]:
         return tool.name, {key: value for key, value in given.items() if key != name}, name
     if sort == 2 and required:
         name = dice.choice(required)
-        return tool.name, {**given, name: dice.choice([None, "", "null", []])}, name
+        return tool.name, {**given, name: dice.choice([None, "null", []])}, name
     param = dice.choice(tool.params)
     return tool.name, {**given, param.name: _wrong(param, dice)}, param.name

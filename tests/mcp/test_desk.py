@@ -66,6 +66,21 @@ def test_a_memory_has_the_clients_origin_and_seen_in_lowers_it(desk: Desk) -> No
     assert "never justifies an action" in str(found["Invoices go to bank X."]["trust"])
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\n", "\u200b", "\u00a0\ufeff"], ids=ascii)
+def test_what_has_no_visible_character_is_the_same_error_as_on_every_route(desk: Desk, blank: str) -> None:
+    known = str(done(desk, "remember", content="The launch is on 12 March.")["id"])
+
+    for tool, arguments in (
+        ("remember", {"content": blank}),
+        ("recall", {"query": blank}),
+        ("supersede", {"id": known, "content": blank}),
+        ("retire", {"id": known, "reason": blank}),
+        ("forget", {"ids": [known], "reason": blank}),
+    ):
+        assert "blank_content" == refused(desk, tool, **arguments)["error"], tool
+    done(desk, "supersede", id=known, content="The launch is on 2 April.", reason="")
+
+
 def test_a_contradiction_is_proposed_only_where_it_is_asked_for(store: Path) -> None:
     desk = Desk(ServerSettings(store=store, scope=SCOPE))
     try:

@@ -195,13 +195,19 @@ class Model:
         return "" if outranks(saying.speaker.origin, self.rank_of(saying), target) else "rank_too_low"
 
     def _why_refused(self, saying: Saying) -> str:
-        values: list[tuple[object, ...]] = [("text", saying.text)]
-        if saying.about is not None:
-            values += [("value", saying.about, saying.means), ("key", saying.about)]
-        rank = self.rank_of(saying)
+        return self._refusal(saying.text, saying.about, saying.means, saying.scope, self.rank_of(saying))
+
+    def expect_approval(self, said: Said) -> str:
+        """Return "ok" or why a record that waits may not be let in, by the rank of who approves."""
+        return self._refusal(said.text, said.about, said.value, said.scope, SIGNED) or "ok"
+
+    def _refusal(self, text: str, about: tuple[str, str] | None, means: str | None, scope: str, rank: int) -> str:
+        values: list[tuple[object, ...]] = [("text", text)]
+        if about is not None:
+            values += [("value", about, means), ("key", about)]
         for value in values:
             for refused in self.refused:
-                if refused.stops(value, saying.scope, rank):
+                if refused.stops(value, scope, rank):
                     return "tombstoned" if refused.forgotten else "retired_value"
         return ""
 

@@ -80,3 +80,56 @@ def test_a_coroutine_function_is_guarded_too(store: muniment.Store) -> None:
 
     with pytest.raises(muniment.Refused, match="no_confirmation"):
         asyncio.run(send("ann@example.org"))
+
+
+def test_i09_a_name_given_twice_does_not_hide_the_argument_that_the_call_uses(
+    store: muniment.Store, tmp_path: Path
+) -> None:
+    user = _user(store, tmp_path)
+    sent: list[object] = []
+
+    @muniment.guarded(store, "email.send", scope="acme/apollo", actor="agent:planner")
+    def send(to: str, /, **more: str) -> None:
+        sent.append((to, more))
+
+    @muniment.guarded(store, "email.send_all", scope="acme/apollo", actor="agent:planner")
+    def send_all(*to: str, **more: object) -> None:
+        sent.append((to, more))
+
+    user.confirm(muniment.Action("email.send", {"to": "ann@example.org"}), agent="agent:planner")
+    user.confirm(muniment.Action("email.send_all", {"to": ["ann@example.org"]}), agent="agent:planner")
+    with pytest.raises(muniment.InvalidInput, match="by position and by name"):
+        send("mallory@example.org", to="ann@example.org")
+    with pytest.raises(muniment.InvalidInput, match="by position and by name"):
+        send_all("mallory@example.org", to=["ann@example.org"])
+    assert [] == sent
+
+    send("ann@example.org")
+    send_all("ann@example.org")
+    assert [("ann@example.org", {}), (("ann@example.org",), {})] == sent
+
+
+def test_i09_arguments_that_change_while_the_guard_decides_are_not_used(store: muniment.Store, tmp_path: Path) -> None:
+    user = _user(store, tmp_path)
+    session = store.session(scope="acme/apollo", actor="agent:planner")
+    user.confirm(muniment.Action("email.send", {"to": ["ann@example.org"]}), agent="agent:planner", uses=2)
+    recipients, sent = ["ann@example.org"], list[list[str]]()
+
+    def evidence() -> list[str]:
+        recipients.append("mallory@example.org")  # what another task may do meanwhile
+        return []
+
+    @muniment.guarded(session, "email.send", evidence=evidence)
+    def send(to: list[str]) -> None:
+        sent.append(to)
+
+    @muniment.guarded(session, "email.send", evidence=evidence)
+    async def send_later(to: list[str]) -> None:
+        sent.append(to)
+
+    with pytest.raises(muniment.InvalidInput, match="changed while the guard decided"):
+        send(recipients)
+    recipients.pop()
+    with pytest.raises(muniment.InvalidInput, match="changed while the guard decided"):
+        asyncio.run(send_later(recipients))
+    assert [] == sent

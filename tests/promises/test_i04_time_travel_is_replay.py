@@ -199,6 +199,22 @@ def test_i04_every_name_of_a_moment_is_one_for_reads_and_for_replay(world: World
     assert ["it is green"] == contents(agent.beliefs(known_at="HEAD"))
 
 
+def test_i04_a_decision_is_replayed_to_by_the_beginning_of_its_id(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("before")
+    decision = agent.decide(MAIL).id or ""
+    agent.remember("after")
+    prefix = next(decision[:length] for length in range(8, 33) if not decision[:length].isdigit())
+
+    past = world.store.replay(to=prefix).session(scope="acme/apollo")
+
+    assert ["before"] == contents(past.list())
+    agent.decide(MAIL)
+    for unknown in ("f" * 12, decision[:-1] + "fe"):
+        with pytest.raises(muniment.InvalidInput):
+            world.store.replay(to=unknown)
+
+
 def test_i04_the_past_cannot_be_written_to(world: World) -> None:
     past = world.store.replay(to=world.store.head.seq).session(scope="acme/apollo")
 

@@ -230,6 +230,27 @@ def test_i06_the_operator_blocks_a_key_too_and_leaves_what_derives_where_told(wo
         op.forget(told.id, reason="nobody's business", command_id="once")
 
 
+def test_i06_a_proposal_from_before_the_forget_is_not_approved_after_it(world: World) -> None:
+    world.store.close()
+    policy = muniment.Policy(review=("web:*",))
+    world.store = muniment.open(world.path, model="none", policy=policy, clock=world.clock)
+    below = "acme/apollo/below"
+    page = world.speaker(EXTERNAL, below)
+    waiting = page.remember(VALUE)
+    told = world.ann().remember(VALUE.upper())
+    assert "pending" == waiting.status
+    forgotten = world.ann().forget(told.id, reason="nobody's business")
+
+    for edit in (None, "something else"):
+        with pytest.raises(muniment.Refused, match="forgotten on") as refused:
+            world.ann(below).review(waiting.id, approve=True, reason="fine", edit=edit)
+        assert ("tombstoned", forgotten.id) == (refused.value.code, refused.value.facts["id"])
+    assert "pending" == page.get(waiting.id).status
+    world.ann().lift(str(forgotten.id), reason="changed my mind")
+    world.ann(below).review(waiting.id, approve=True, reason="fine")
+    assert "active" == page.get(waiting.id).status
+
+
 def test_i12_a_key_is_not_blocked_where_there_is_none(world: World) -> None:
     note = world.speaker(AGENT).remember("her age is 41")
 
