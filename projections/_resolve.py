@@ -10,7 +10,7 @@ quarantined holder counts as a hole while it is quarantined. A forget is on neit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from muniment.events import Status
@@ -31,13 +31,29 @@ Lookup = Callable[[bytes], Memory | None]
 
 
 def resolve(
-    statements: Iterable[Memory], *, valid_at: int, known: int, lookup: Lookup, held: list[bytes] | None = None
+    statements: Sequence[Memory], *, valid_at: int, known: int, lookup: Lookup, held: list[bytes] | None = None
 ) -> Resolution:
     """
     Resolve the single-valued statements of one key, given in sequence order.
 
     `held` is given the ids of all that held the key at the point, one after the other.
     """
+    held = [] if held is None else held
+    revisions = _revisions(statements, valid_at, known, lookup)
+    if revisions is None:
+        return resolve_each(statements, valid_at=valid_at, known=known, lookup=lookup, held=held)
+    roles = dict.fromkeys((memory.id for memory in revisions), Status.SUPERSEDED)
+    held.extend(roles)
+    if not revisions:
+        return Resolution(None, [], [], roles)
+    roles[revisions[-1].id] = Status.ACTIVE
+    return Resolution(revisions[-1], [], [], roles)
+
+
+def resolve_each(
+    statements: Sequence[Memory], *, valid_at: int, known: int, lookup: Lookup, held: list[bytes]
+) -> Resolution:
+    """Do what `resolve` does, statement by statement, whoever made them and whatever became of them."""
     holder: Memory | None = None
     disputes: list[Memory] = []
     conflicts: list[Memory] = []
@@ -61,8 +77,7 @@ def resolve(
             _supersede(roles, [m for m in disputes if _entitled(m, memory)])
             disputes = [m for m in disputes if not same_value(m, memory) and not _entitled(m, memory)]
             holder = memory
-            if held is not None:
-                held.append(memory.id)
+            held.append(memory.id)
             _give(roles, (holder, *agreeing), Status.ACTIVE)
         elif same_value(memory, holder):
             agreeing.append(memory)
@@ -134,6 +149,35 @@ def breakpoints(memory: Memory, lookup: Lookup) -> list[int]:
         elif fate.kind is FateKind.SUPERSEDED and fate.by is not None and (successor := lookup(fate.by)) is not None:
             points += [successor.envelope.valid_from, successor.valid_until]
     return points
+
+
+def _revisions(statements: Sequence[Memory], valid_at: int, known: int, lookup: Lookup) -> list[Memory] | None:
+    """
+    Return the statements at the point where each simply takes the place of the one before, or None where it is not so.
+
+    So it is where one voice says all of them, as of a status that is told again and again: nobody disputes, nothing is
+    displaced that could stand beside, and no hole is left.
+    """
+    found: list[Memory] = []
+    for memory in statements:
+        if memory.seq > known or not memory.covers(valid_at):
+            continue
+        if memory.erasure is not None or memory.envelope.pending:
+            return None
+        for fate in memory.fates:
+            if fate.kind is not FateKind.SUPERSEDED:
+                return None
+            if fate.seq <= known and _ends_hold(memory, fate, valid_at, known, lookup):
+                return None
+        if found and not _is_one_voice(memory, found[-1]):
+            return None
+        found.append(memory)
+    return found
+
+
+def _is_one_voice(memory: Memory, other: Memory) -> bool:
+    one, another = memory.envelope, other.envelope
+    return one.actor == another.actor and one.origin == another.origin and one.rank == another.rank
 
 
 def _operations(statements: Iterable[Memory], valid_at: int, known: int, lookup: Lookup) -> list[tuple[Memory, bool]]:

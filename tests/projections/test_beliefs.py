@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from muniment.projections import (
     Standing,
     is_listed,
 )
-from muniment.projections._resolve import Resolution
+from muniment.projections._resolve import Resolution, resolve, resolve_each
 from tests.projections.histories import STEP, History
 
 SCOPES = ("s", "t")
@@ -164,6 +165,56 @@ def _compare(history: History, valid_at: int, known: int, statuses: Collection[S
         expected = _by_asking(history.state, scope, valid_at=valid_at, known=known, statuses=statuses, author=author)
         mask = history.state.beliefs.mask(scope, valid_at=valid_at, known=known, statuses=statuses, author=author)
         assert expected == mask.tolist(), (scope, valid_at, known, statuses)
+
+
+_ONE_VOICE = st.fixed_dictionaries(
+    {
+        "origin": st.sampled_from((*AUTHORS[:1] * 9, AUTHORS[1])),
+        "about": st.just("k"),
+        "value": st.sampled_from(("red", "blue")),
+        "valid_from": st.sampled_from(range(0, 13 * STEP, STEP)),
+        "valid_to": st.sampled_from((None, None, 90, 150)),
+        "many": st.sampled_from((*(False,) * 9, True)),
+    }
+)
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from((*("remember",) * 6, "supersede", "retire", "forget")), _ONE_VOICE, _NUMBER),
+        min_size=2,
+        max_size=10,
+    )
+)
+@settings(max_examples=150, deadline=None)
+def test_what_one_voice_says_again_and_again_is_resolved_as_statement_by_statement(
+    steps: list[tuple[str, dict[str, object] | None, int]],
+) -> None:
+    history = History()
+    for step in steps:
+        _perform(history, *step)
+    register = history.state.register
+    for statements in (register.statements(memory) for memory in history.memories):
+        for valid_at in range(0, 16 * STEP, STEP):
+            for known in (*range(1, history.state.seq + 1), LATEST):
+                one, other = list[bytes](), list[bytes]()
+                lookup = register.memories.get
+                quick = resolve(statements, valid_at=valid_at, known=known, lookup=lookup, held=one)
+                slow = resolve_each(statements, valid_at=valid_at, known=known, lookup=lookup, held=other)
+                assert (slow, other) == (quick, one)
+
+
+def test_a_status_that_is_told_again_and_again_is_not_resolved_statement_by_statement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = History()
+    last = [history.remember(f"text {number}", about="k", value=f"v{number}") for number in range(50)][-1]
+
+    def no_more(*_: object, **__: object) -> Resolution:
+        raise AssertionError("each statement was weighed")
+
+    monkeypatch.setattr("muniment.projections._resolve.resolve_each", no_more)
+    assert last == history.state.beliefs.resolution(last, valid_at=1_000, known=LATEST).current
 
 
 def test_an_approved_successor_takes_the_place_of_what_it_supersedes() -> None:
