@@ -358,11 +358,14 @@ class Reading:
         register = self._answering.state.register
         found = {memory.id: memory}
         todo = [memory]
+        keys: set[bytes | None] = set()
         while todo:
             here = todo.pop()
             linked = [here.envelope.supersedes, *(fate.by for fate in here.fates if fate.seq <= known)]
             near = [register.memories.get(i) for i in linked if i is not None]
-            near += register.statements(here)
+            if not here.envelope.many and here.envelope.belief_key not in keys:
+                keys.add(here.envelope.belief_key)
+                near += register.statements(here)
             for other in near:
                 if other is not None and other.seq <= known and other.id not in found and other.scope == memory.scope:
                     found[other.id] = other

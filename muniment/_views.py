@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import cast
 
 from muniment.events import MemoryBody, Provenance, Rank, WordsBody, format_id, parse_data, to_datetime
-from muniment.projections import FAR_FUTURE, Belief, FateKind, Fused, Memory, Projections, Proposal
+from muniment.projections import FAR_FUTURE, Belief, BeliefsAt, FateKind, Fused, Memory, Projections, Proposal
 
 from ._answers import BeliefView, Hit, ProposalView, Record
 from ._points import Point
@@ -19,6 +19,17 @@ class Views:
 
     def __init__(self, state: Projections) -> None:
         self._state = state
+        self._seq = state.seq
+        self._points: dict[Point, BeliefsAt] = {}
+
+    def _at(self, at: Point) -> BeliefsAt:
+        if self._seq != self._state.seq:
+            self._points.clear()
+            self._seq = self._state.seq
+        found = self._points.get(at)
+        if found is None:
+            found = self._points[at] = self._state.beliefs.at(valid_at=at.valid_at, known=at.known)
+        return found
 
     def record(self, memory: Memory, at: Point) -> Record:
         """Return a memory as it stands at the point."""
@@ -62,7 +73,7 @@ class Views:
 
     def _fields(self, memory: Memory, at: Point) -> Fields:
         envelope = memory.envelope
-        standing = self._state.standing(memory, valid_at=at.valid_at, known=at.known)
+        standing = self._at(at).standing(memory)
         fields: Fields = {
             "id": format_id(memory.id),
             "status": standing.status.value,
@@ -102,8 +113,7 @@ class Views:
                 return format_id(fate.by)
         if memory.envelope.belief_key is None or memory.envelope.many:
             return None
-        resolution = self._state.beliefs.resolution(memory, valid_at=at.valid_at, known=at.known)
-        holder = resolution.current
+        holder = self._at(at).resolution(memory, memory.envelope.belief_key).current
         if holder is None or holder.seq <= memory.seq or not memory.covers(at.valid_at):
             return None
         return format_id(holder.id)

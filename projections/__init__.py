@@ -1,7 +1,7 @@
 """Disposable views of the log: the register, beliefs, tombstones and recall, each a fold and nothing else."""
 
 from ._anew import VectorsAnew
-from ._beliefs import Belief, Beliefs, is_listed
+from ._beliefs import Belief, Beliefs, BeliefsAt, is_listed
 from ._bundle import Projections, spans, without_collection
 from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
@@ -54,6 +54,7 @@ __all__ = [
     "PROPOSED_FROM",
     "Belief",
     "Beliefs",
+    "BeliefsAt",
     "Buffer",
     "ById",
     "Command",

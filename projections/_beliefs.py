@@ -77,6 +77,10 @@ class Beliefs:
         """Return the memory's status at the point; it must have been recorded by then."""
         return self._standing(memory, valid_at, known, {})
 
+    def at(self, *, valid_at: int, known: int) -> BeliefsAt:
+        """Return the answers at one point, for many memories."""
+        return BeliefsAt(self, valid_at, known)
+
     def keys(self, scopes: Iterable[str], *, valid_at: int, known: int) -> list[Belief]:
         """Return every belief of the scopes at the point, in the order in which each was recorded."""
         found: list[Belief] = []
@@ -224,11 +228,10 @@ class Beliefs:
 
     def _next_change(self, memory: Memory, now: int, kept: dict[tuple[str, bytes], int]) -> int:
         key = memory.envelope.belief_key
-        statements = self.register.statements(memory) or [memory]
         if key is None or memory.envelope.many:
-            return _first_after(statements, now, self.register)
+            return _first_after([memory], now, self.register)
         if (memory.scope, key) not in kept:
-            kept[memory.scope, key] = _first_after(statements, now, self.register)
+            kept[memory.scope, key] = _first_after(self.register.statements(memory), now, self.register)
         return kept[memory.scope, key]
 
     def _room(self, scope: str, rows: int) -> Codes:
@@ -258,15 +261,37 @@ class Beliefs:
             return Standing(Status.PENDING, False)
         here = memory.covers(valid_at)
         if here and memory.envelope.belief_key is not None and not memory.envelope.many:
-            resolution = memo.get(memory.envelope.belief_key + memory.scope.encode())
-            if resolution is None:
-                resolution = self.resolution(memory, valid_at=valid_at, known=known)
-                memo[memory.envelope.belief_key + memory.scope.encode()] = resolution
+            resolution = self._resolved(memory, memory.envelope.belief_key, valid_at, known, memo)
             role = resolution.roles.get(memory.id, Status.ACTIVE)
             if role is not Status.ACTIVE:
                 return Standing(role, False)
             here = resolution.current is not None and resolution.current.id == memory.id
         return Standing(_plain_status(memory), here)
+
+    def _resolved(
+        self, memory: Memory, key: bytes, valid_at: int, known: int, memo: dict[bytes, Resolution]
+    ) -> Resolution:
+        named = key + memory.scope.encode()
+        found = memo.get(named)
+        if found is None:
+            found = memo[named] = self.resolution(memory, valid_at=valid_at, known=known)
+        return found
+
+
+class BeliefsAt:
+    """Answers at one point of both times, each key resolved once. For as long as nothing more is applied."""
+
+    def __init__(self, beliefs: Beliefs, valid_at: int, known: int) -> None:
+        self._beliefs, self._valid_at, self._known = beliefs, valid_at, known
+        self._memo: dict[bytes, Resolution] = {}
+
+    def standing(self, memory: Memory) -> Standing:
+        """Return the memory's status; it must have been recorded by then."""
+        return self._beliefs._standing(memory, self._valid_at, self._known, self._memo)
+
+    def resolution(self, memory: Memory, belief_key: bytes) -> Resolution:
+        """Return the resolution of the memory's single-valued key, which the caller has looked at."""
+        return self._beliefs._resolved(memory, belief_key, self._valid_at, self._known, self._memo)
 
 
 def is_listed(memory: Memory, status: Status, author: str | None) -> bool:
