@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from muniment.events import ModelMissing, ModelUnfit
 
+from ._forks import keep_in_children
+
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
@@ -44,6 +46,7 @@ class Session:
 
     def __init__(self, model: bytes | str, threads: int | None, *, output: str | None = None) -> None:
         self._session = _opened(model, threads)
+        keep_in_children(self._session)
         self._kinds: dict[str, str] = {}
         for each in self._session.get_inputs():
             kind = _INTEGERS.get(each.type)

@@ -9,10 +9,7 @@ is locked.
 
 from __future__ import annotations
 
-import ctypes
-import os
 import threading
-import weakref
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, cast
@@ -22,6 +19,7 @@ import msgspec
 
 from muniment.events import BadArgument, QueryTooLarge
 
+from ._forks import is_own, keep_in_children, let_go
 from ._graph_rows import Row
 
 MAX_SQL: Final = 100_000
@@ -58,26 +56,13 @@ class Sandbox:
 
     def __init__(self, memory_limit: str) -> None:
         self.connection = _connect(memory_limit)
-        _open.add(self)
+        keep_in_children(self.connection)
 
     def close(self) -> None:
         """Let go of all rows. Does nothing to a database that was inherited over a fork."""
-        if self in _open:
-            _open.discard(self)
+        if is_own(self.connection):
+            let_go(self.connection)
             self.connection.close()
-
-
-_open: weakref.WeakSet[Sandbox] = weakref.WeakSet()
-
-
-def _abandon_after_fork() -> None:
-    # Closing a database that was inherited over a fork crashes: the child must never let go of it.
-    for sandbox in list(_open):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(sandbox.connection))
-    _open.clear()
-
-
-os.register_at_fork(after_in_child=_abandon_after_fork)
 
 
 def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:

@@ -197,6 +197,30 @@ def test_a_store_that_is_used_after_a_fork_is_one_log_still(world: World) -> Non
     assert world.store.rebuild().ok
 
 
+_FORKED_WITH_ALL = """
+import os, sys, muniment
+with muniment.open(sys.argv[1]) as store:
+    session = store.session(scope="acme/apollo", actor="agent:parent")
+    session.remember("The cat sat on the mat.")
+    assert [hit.dense_score is not None for hit in session.recall("a cat")] == [True]
+    assert session.sql("select count(*) from memories")[1] == [(1,)]
+    child = os.fork()
+    if child == 0:
+        session.remember("The dog ran home.")
+        assert {hit.dense_score is not None for hit in session.recall("a dog")} == {True}
+        assert session.sql("select count(*) from memories")[1] == [(2,)]
+        os._exit(0)  # as multiprocessing does: onnxruntime itself hangs where an inherited model's process ends else
+    assert os.waitpid(child, 0)[1] == 0
+    print(len(session.recall("animals")))
+"""
+
+
+def test_a_child_goes_on_with_a_model_and_a_database_of_its_own(world: World) -> None:
+    world.store.close()
+    assert "2" == run(_FORKED_WITH_ALL, world.path).strip()
+    world.store = world.open_again()
+
+
 def test_closing_twice_is_allowed_and_using_it_afterwards_is_an_error(world: World) -> None:
     agent = world.speaker(AGENT)
     world.store.close()
