@@ -32,6 +32,7 @@ from ._user import UserSession
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_Session = TypeVar("_Session", bound=Session)
 Inner = TypeVar("Inner")
 Inner_co = TypeVar("Inner_co", covariant=True)
 
@@ -63,7 +64,30 @@ def _mirror(
     return awaited
 
 
-class AsyncSession(_Mirror[Session]):
+class _Speaking(_Mirror[_Session]):
+    """What the sessions have that is not awaited."""
+
+    @property
+    def scope(self) -> str:
+        """The scope that this session writes to and reads."""
+        return self.sync.scope
+
+    @property
+    def actor(self) -> str:
+        """Who speaks."""
+        return self.sync.actor
+
+    @property
+    def origin(self) -> str:
+        """Where what it says comes from."""
+        return self.sync.origin
+
+    def via(self, origin: str) -> AsyncSession:
+        """Return the same session for something that reached it from elsewhere."""
+        return AsyncSession(self.sync.via(origin))
+
+
+class AsyncSession(_Speaking[Session]):
     """A session whose methods are awaited; see `Session`."""
 
     recall = _mirror(Session.recall)
@@ -87,27 +111,8 @@ class AsyncSession(_Mirror[Session]):
     forget = _mirror(Session.forget)
     decide = _mirror(Session.decide)
 
-    @property
-    def scope(self) -> str:
-        """The scope that this session writes to and reads."""
-        return self.sync.scope
 
-    @property
-    def actor(self) -> str:
-        """Who speaks."""
-        return self.sync.actor
-
-    @property
-    def origin(self) -> str:
-        """Where what it says comes from."""
-        return self.sync.origin
-
-    def via(self, origin: str) -> AsyncSession:
-        """Return the same session for something that reached it from elsewhere."""
-        return AsyncSession(self.sync.via(origin))
-
-
-class AsyncUserSession(_Mirror[UserSession]):
+class AsyncUserSession(_Speaking[UserSession]):
     """A user's session whose methods are awaited; see `UserSession`."""
 
     confirm = _mirror(UserSession.confirm)
@@ -142,25 +147,6 @@ class AsyncUserSession(_Mirror[UserSession]):
     unlink = _mirror(UserSession.unlink)
     forget = _mirror(UserSession.forget)
     decide = _mirror(UserSession.decide)
-
-    @property
-    def scope(self) -> str:
-        """The scope that this session writes to and reads."""
-        return self.sync.scope
-
-    @property
-    def actor(self) -> str:
-        """Who speaks."""
-        return self.sync.actor
-
-    @property
-    def origin(self) -> str:
-        """Where what it says comes from."""
-        return self.sync.origin
-
-    def via(self, origin: str) -> AsyncSession:
-        """Return the same session for something that reached it from elsewhere."""
-        return AsyncSession(self.sync.via(origin))
 
 
 class AsyncOperator(_Mirror[Operator]):
