@@ -275,7 +275,7 @@ class Door:
         # Its headers may be what is missing, or be read from the wrong place: slots are taken in order, so every one
         # goes that a commit of that size could have taken, and none that has no key yet.
         first = self._first_free_slot()
-        most = 2 * (1 + self._log.bytes_after_head() // EVENT_HEADER.size)
+        most = 2 * (1 + len(self._log.remains()) // EVENT_HEADER.size)
         self._keys.reload()
         taken = named.union(range(first, first + most))
         live = {slot for slot in taken if slot < self._keys.capacity} - self._keys.shredded

@@ -350,7 +350,7 @@ class Engine:
             self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
             self._words_wait = not words
             if closing:
-                self.log.give_back()
+                self.log.cut_room()
 
     def _fold_upto(self, seq: int) -> Projections:
         state = Projections(self._open_body, self.read_body)
