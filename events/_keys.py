@@ -18,16 +18,17 @@ Steps of a rotation, with what a crash after each leaves:
     6. removal of old tables and pages, not synced: what comes back is sealed, no root opens it, and the next rotation
        removes it
 
-`finish` runs steps 5 and 6, on the normal path and, through `resume`, when the next holder of the lock recovers.
+`resume` runs steps 5 and 6, by what it finds on the disk, when the next holder of the lock recovers.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from blake3 import blake3
@@ -48,6 +49,9 @@ _READS: Final = 8
 
 LedgerTombstone = tuple[str, bytes, bytes | None, int, str, bool, int, int]
 """(domain, digest, belief key, form, scope, everyone, rank, record time): a tombstone as the shred ledger keeps it."""
+
+
+_PageFile: TypeAlias = tuple[int, int]
 
 
 class _PageRef(msgspec.Struct, array_like=True, frozen=True):
@@ -71,7 +75,7 @@ class KeyTree:
     """
     The keys of one store, as one process sees them.
 
-    Reading methods may be called by anyone. `reserve`, `shred`, `set_chunk` and `finish` change the disk and belong to
+    Reading methods may be called by anyone. `reserve`, `shred`, `set_chunks` and `resume` change the disk and belong to
     the holder of the writer lock. A reader that cannot unseal something calls `reload` and tries again.
     """
 
@@ -87,6 +91,7 @@ class KeyTree:
         self._root_fd: int | None = None
         self._root, self._table = self._load()
         self._last_shredded: tuple[_Table | None, int] = (None, 0)
+        self._last_counted: tuple[_Table | None, Counter[_PageFile]] = (None, Counter())
 
     @classmethod
     def create(cls, root_path: Path, directory: Path, disk: Disk) -> KeyTree:
@@ -239,6 +244,7 @@ class KeyTree:
         refs = list(self._table.pages)
         sealed: list[bytes] = []
         fresh: dict[int, bytes] = {}
+        files = self._page_files()
         for index, number in enumerate(numbers):
             plain = bytearray(self._page(number))
             for slot in slots:
@@ -247,9 +253,11 @@ class KeyTree:
                     plain[at : at + KEY_BYTES] = os.urandom(KEY_BYTES)
             fresh[number] = bytes(plain)
             key = os.urandom(KEY_BYTES)
+            files.subtract([(refs[number].epoch, refs[number].revision)])
             refs[number] = _PageRef(epoch, 0, index, key)
             sealed.append(_seal_page(key, number, fresh[number]))
         if sealed:
+            files[epoch, 0] = len(sealed)
             self._disk.write_file(self._directory / _pages_name(epoch, 0), b"".join(sealed))
         root = os.urandom(KEY_BYTES)
         table = _Table(
@@ -264,9 +272,14 @@ class KeyTree:
         self._disk.write_file(self._directory / _table_name(epoch, 0), _seal_table(root, table))
         self._disk.sync_directory(self._directory)
         self._write_root_slot(epoch % 2, epoch, root)
+        superseded = [_table_name(self._table.epoch, self._table.revision)]
+        superseded += [_pages_name(*file) for file, pages in files.items() if not pages]
         self._root, self._table = root, table
+        self._last_counted = (table, +files)
         self._cache.update(fresh)
-        self.finish()
+        self._write_root_slot(1 - epoch % 2, epoch, root)
+        for name in superseded:
+            self._disk.remove(self._directory / name)
 
     def resume(self) -> None:
         """Finish a rotation that was interrupted, or whose outcome is unknown; usually there is nothing to do."""
@@ -275,20 +288,22 @@ class KeyTree:
         if slots[0] != slots[1]:
             # A sync that failed may have left the new root in memory only, in a page marked clean: it must reach the
             # disk before the old one goes.
-            self._write_root_slot(slots.index((epoch, root)), epoch, root)
-        self.finish()
-
-    def finish(self) -> None:
-        """Complete a rotation whose commit is durable: both root slots current, no file of an older epoch left."""
-        epoch, root, slots = _read_root_slots(self._root_path)
-        if slots[0] != slots[1]:
-            stale = 0 if slots[0] != (epoch, root) else 1
-            self._write_root_slot(stale, epoch, root)
-        keep = {_pages_name(*file) for file in {(ref.epoch, ref.revision) for ref in self._table.pages}}
+            current = slots.index((epoch, root))
+            self._write_root_slot(current, epoch, root)
+            self._write_root_slot(1 - current, epoch, root)
+        keep = {_pages_name(*file) for file in self._page_files()}
         keep.add(_table_name(self._table.epoch, self._table.revision))
         for name in os.listdir(self._directory):
             if name not in keep:
                 self._disk.remove(self._directory / name)
+
+    def _page_files(self) -> Counter[_PageFile]:
+        # How many pages of each file are in use; counting them again takes as long as a sync where there are many.
+        table, files = self._last_counted
+        if table is not self._table:
+            files = Counter((ref.epoch, ref.revision) for ref in self._table.pages)
+            self._last_counted = (self._table, files)
+        return files.copy()
 
     def _revise(self, table: _Table) -> None:
         # Same root, so the older revision may stay on the disk: it dies with this root at the next rotation.

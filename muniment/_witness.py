@@ -247,12 +247,12 @@ class Witness:
         self._compared = read_anchor(self.path)
 
     def _thin_out(self) -> None:
-        paths = {int(path.stem): path for path in self._notes()}
-        superfluous = set(paths).difference(kept_sizes(paths))
+        sizes = [int(path.stem) for path in self._notes()]
+        superfluous = set(sizes).difference(kept_sizes(sizes))
         # Not one by one: removing a file takes as long as a write does, and each forget writes a checkpoint.
         if len(superfluous) > _REMOVED_AT_ONCE:
             for size in superfluous:
-                self._disk.remove(paths[size])
+                self._disk.remove(self._directory / f"{size}{_SUFFIX}")
 
     def _notes(self) -> list[Path]:
         notes = (path for path in self._directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal())
