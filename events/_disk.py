@@ -65,13 +65,18 @@ class Disk:
         """Remove a file; one that is already gone is not an error."""
         path.unlink(missing_ok=True)
 
-    def write_file(self, path: Path, data: bytes) -> None:
-        """Write a whole file and make it durable under its final name; not for secrets that must be replaceable."""
+    def write_file(self, path: Path, data: bytes, *, synced: bool = True) -> None:
+        """
+        Write a whole file and make it durable under its final name; not for secrets that must be replaceable.
+
+        Unless `synced`, a power cut may take it back, or leave it empty.
+        """
         with typed(path, path.name):
             fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
             try:
                 self.write(fd, data)
-                self.sync(fd)
+                if synced:
+                    self.sync(fd)
             finally:
                 os.close(fd)
 

@@ -272,13 +272,13 @@ class Engine:
         batch = self.door.append(plan)
         head = self.log.head
         if self.witness.is_due(batch, head):
-            quietly(self.checkpoint, self.witness)
+            quietly(lambda: self.checkpoint(synced=False), self.witness)
         if (since := head.seq - self._saved_at) > _SAVED_AFTER and since > self._saved_at // 8:
             with self.mutex:
                 self._save(words=False)
         return batch
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self, *, synced: bool = True) -> Checkpoint:
         """Write a checkpoint of the head, and advance the anchor; only made, not written, when opened for reading."""
         self._check_open()
         with self.mutex:
@@ -287,7 +287,7 @@ class Engine:
                 return self.witness.make(self.state.tree)[0]
             with self.lock.hold():
                 self.door.settle()
-                return self.witness.write(self.state.tree, self.head, lambda: self.reader().log)
+                return self.witness.write(self.state.tree, self.head, lambda: self.reader().log, synced=synced)
 
     def read_body(self, place: Location) -> Body | None:
         """Return an event's body by its place."""

@@ -89,11 +89,11 @@ class FullForKeys(Disk):
 
     full = True
 
-    def write_file(self, path: Path, data: bytes) -> None:
+    def write_file(self, path: Path, data: bytes, *, synced: bool = True) -> None:
         """Refuse it below `keys/`."""
         if self.full and path.parent.name == "keys":
             raise DiskFull(what=path.name)
-        super().write_file(path, data)
+        super().write_file(path, data, synced=synced)
 
 
 def test_a_forget_whose_keys_could_not_go_is_no_success_when_asked_again(path: Path) -> None:
