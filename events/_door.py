@@ -26,8 +26,9 @@ import msgspec
 from ._codec import EVENT_HEADER, parse_event_header
 from ._errors import StoreReadOnly
 from ._ids import new_id
-from ._keys import KeyTree, LedgerTombstone
+from ._keys import KeyTree
 from ._kinds import Rank
+from ._ledger import LedgerTombstone
 from ._lock import WriterLock
 from ._log import Log
 from ._model import (

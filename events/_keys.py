@@ -35,6 +35,7 @@ from blake3 import blake3
 
 from ._disk import Disk, typed
 from ._errors import KeyMissing
+from ._ledger import Ledger, LedgerTombstone
 from ._seal import KEY_BYTES, NONCE_BYTES, TAG_BYTES, open_blob, seal_blob
 
 SLOTS_PER_PAGE: Final = 256
@@ -47,9 +48,6 @@ _ROOT_HEAD: Final = struct.Struct(">8sQ")
 _MOST_PAGES_AHEAD: Final = 64
 _READS: Final = 8
 
-LedgerTombstone = tuple[str, bytes, bytes | None, int, str, bool, int, int]
-"""(domain, digest, belief key, form, scope, everyone, rank, record time): a tombstone as the shred ledger keeps it."""
-
 
 _PageFile: TypeAlias = tuple[int, int]
 
@@ -61,14 +59,19 @@ class _PageRef(msgspec.Struct, array_like=True, frozen=True):
     key: bytes
 
 
-class _Table(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+class _Table(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     revision: int
     value_secret: bytes
     pages: list[_PageRef]
     chunks: dict[str, bytes]
-    shredded: frozenset[int] = frozenset()
-    tombstones: tuple[LedgerTombstone, ...] = ()
+    ledger: Ledger
+
+
+_Stored: TypeAlias = tuple[
+    int, int, bytes, list[_PageRef], dict[str, bytes], frozenset[int], tuple[LedgerTombstone, ...]
+]
+"""A table as it is encoded: epoch, revision, value secret, pages, chunks, and the ledger's slots and tombstones."""
 
 
 class KeyTree:
@@ -90,7 +93,6 @@ class KeyTree:
         self._cache: dict[int, bytes] = {}
         self._root_fd: int | None = None
         self._root, self._table = self._load()
-        self._last_shredded: tuple[_Table | None, int] = (None, 0)
         self._last_counted: tuple[_Table | None, Counter[_PageFile]] = (None, Counter())
 
     @classmethod
@@ -106,6 +108,7 @@ class KeyTree:
             value_secret=os.urandom(KEY_BYTES),
             pages=[_PageRef(1, 0, 0, page)],
             chunks={},
+            ledger=Ledger(frozenset(), ()),
         )
         disk.write_file(directory / _table_name(1, 0), _seal_table(root, table))
         disk.sync_directory(directory)
@@ -131,25 +134,21 @@ class KeyTree:
     @property
     def ledger(self) -> tuple[LedgerTombstone, ...]:
         """The tombstones that the key tree remembers even when an older log is put back."""
-        return self._table.tombstones
+        return self._table.ledger.tombstones
 
     @property
     def shredded(self) -> frozenset[int]:
         """The slots whose keys were destroyed."""
-        return self._table.shredded
+        return self._table.ledger.shredded
 
     @property
     def first_never_shredded(self) -> int:
         """The first slot after all those whose keys were destroyed."""
-        table, first = self._last_shredded
-        if table is not self._table:
-            first = 1 + max(self._table.shredded, default=-1)
-            self._last_shredded = (self._table, first)
-        return first
+        return self._table.ledger.first_never_shredded
 
     def is_shredded(self, slot: int) -> bool:
         """Tell whether the slot's key was destroyed on purpose."""
-        return slot in self._table.shredded
+        return slot in self._table.ledger.shredded
 
     def slot_key(self, slot: int) -> bytes:
         """Return the key of a slot; a destroyed slot gives random bytes that open nothing."""
@@ -236,21 +235,20 @@ class KeyTree:
         *,
         drop_chunks: Collection[str] = (),
         tombstones: Sequence[LedgerTombstone] = (),
-        replace_tombstones: bool = False,
     ) -> None:
         """Destroy the keys of slots and of projection chunks: when it returns, no copy of them is on the disk."""
         epoch = self.epoch + 1
-        numbers = sorted({slot // SLOTS_PER_PAGE for slot in slots})
+        by_page: dict[int, list[int]] = {}
+        for slot in sorted(slots):
+            by_page.setdefault(slot // SLOTS_PER_PAGE, []).append(slot % SLOTS_PER_PAGE)
         refs = list(self._table.pages)
         sealed: list[bytes] = []
         fresh: dict[int, bytes] = {}
         files = self._page_files()
-        for index, number in enumerate(numbers):
+        for index, (number, gone) in enumerate(by_page.items()):
             plain = bytearray(self._page(number))
-            for slot in slots:
-                if slot // SLOTS_PER_PAGE == number:
-                    at = slot % SLOTS_PER_PAGE * KEY_BYTES
-                    plain[at : at + KEY_BYTES] = os.urandom(KEY_BYTES)
+            for place in gone:
+                plain[place * KEY_BYTES : (place + 1) * KEY_BYTES] = os.urandom(KEY_BYTES)
             fresh[number] = bytes(plain)
             key = os.urandom(KEY_BYTES)
             files.subtract([(refs[number].epoch, refs[number].revision)])
@@ -266,8 +264,7 @@ class KeyTree:
             value_secret=self.value_secret,
             pages=refs,
             chunks={name: key for name, key in self._table.chunks.items() if name not in drop_chunks},
-            shredded=self._table.shredded | frozenset(slots),
-            tombstones=tuple(tombstones) if replace_tombstones else self._table.tombstones + tuple(tombstones),
+            ledger=self._table.ledger.with_shredded(slots, tombstones),
         )
         self._disk.write_file(self._directory / _table_name(epoch, 0), _seal_table(root, table))
         self._disk.sync_directory(self._directory)
@@ -331,7 +328,15 @@ class KeyTree:
                 continue
             plain = open_blob(_table_key(root), data[:NONCE_BYTES], data[NONCE_BYTES:], b"table")
             if plain is not None:
-                return _TABLE_DECODER.decode(plain)
+                number, revision, secret, pages, chunks, shredded, tombstones = _STORED_DECODER.decode(plain)
+                return _Table(
+                    epoch=number,
+                    revision=revision,
+                    value_secret=secret,
+                    pages=pages,
+                    chunks=chunks,
+                    ledger=Ledger(shredded, tombstones),
+                )
         return None
 
     def _table_names(self, epoch: int) -> list[str]:
@@ -406,7 +411,8 @@ def _table_key(root: bytes) -> bytes:
 
 def _seal_table(root: bytes, table: _Table) -> bytes:
     nonce = os.urandom(NONCE_BYTES)
-    return nonce + seal_blob(_table_key(root), nonce, _encode(table), b"table")
+    stored = (table.epoch, table.revision, table.value_secret, table.pages, table.chunks, *table.ledger.encoded())
+    return nonce + seal_blob(_table_key(root), nonce, _encode(stored), b"table")
 
 
 def _new_page(number: int) -> tuple[bytes, bytes]:
@@ -432,4 +438,4 @@ def _pages_name(epoch: int, revision: int) -> str:
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_TABLE_DECODER: Final = msgspec.msgpack.Decoder(_Table)
+_STORED_DECODER: Final = msgspec.msgpack.Decoder(_Stored)
