@@ -236,6 +236,19 @@ def frame_size(data: bytes) -> int:
     return FRAME_HEADER_BYTES + int(FRAME_HEADER.unpack_from(data)[1]) + DIGEST_BYTES
 
 
+def first_seq_of(frame: bytes) -> int:
+    """Return the sequence number of a frame's first event, by what its header says."""
+    return int(FRAME_HEADER.unpack_from(frame)[2])
+
+
+def event_of(frame: bytes, at: int) -> int | None:
+    """Return the sequence number of the event that begins at an offset of a frame, by what its header says."""
+    _, _, first_seq, count, _ = FRAME_HEADER.unpack_from(frame)
+    lengths = struct.unpack_from(f">{count}I", frame, FRAME_HEADER_BYTES)
+    begins = list(itertools.accumulate(lengths, initial=FRAME_HEADER_BYTES + 4 * count))
+    return int(first_seq) + begins.index(at) if at in begins else None
+
+
 def format_segment_header(log_id: bytes, first_seq: int, before: Digest) -> bytes:
     """Return the 128 bytes that begin a segment."""
     head = SEGMENT_HEADER.pack(_SEGMENT_MAGIC, FORMAT, 0, SEGMENT_HEADER_BYTES, log_id, first_seq, before, bytes(24))

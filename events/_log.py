@@ -42,6 +42,8 @@ from ._codec import (
     Digest,
     Frame,
     describe_frame,
+    event_of,
+    first_seq_of,
     format_frame,
     format_segment_header,
     genesis,
@@ -155,9 +157,28 @@ class Log:
         """Return an event's bytes; they were checked when it was first read."""
         return self._segments.read(where.segment, where.offset, where.length)
 
+    def is_sound_at(self, where: Location) -> bool:
+        """Tell whether the frame that holds an event is still the one that follows what stands before it."""
+        found = self._segments.frame_around(where)
+        if found is None:
+            return False
+        offset, frame = found
+        try:
+            if offset == SEGMENT_HEADER_BYTES:
+                _, _, before = parse_segment_header(self._segments.read(where.segment, 0, SEGMENT_HEADER_BYTES))
+            else:
+                before = Digest(self._segments.read(where.segment, offset - DIGEST_BYTES, DIGEST_BYTES))
+            return parse_frame(frame, 0, first_seq_of(frame), before) is not None
+        except Damaged:
+            return False
+
     def corrupt_at(self, where: Location, raw: bytes, detail: str) -> LogCorrupt:
         """Return the error that names an event whose bytes are not those that were written."""
-        seq = int.from_bytes(raw[_SEQ], "big")
+        # What the bytes say of their number may be what is damaged.
+        found = self._segments.frame_around(where)
+        seq = None if found is None else event_of(found[1], where.offset - found[0])
+        if seq is None:
+            seq = int.from_bytes(raw[_SEQ], "big")
         return LogCorrupt(seq=seq, segment=self.segment_name(where.segment), offset=where.offset, detail=detail)
 
     def is_behind(self) -> bool:

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 from typing import Final
 
+from ._codec import FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES, frame_size, is_frame_header
 from ._errors import LogCorrupt
 from ._lock import Mark, WriterLock
-from ._positions import Head
+from ._positions import Head, Location
 from ._room import MAGIC_BYTES, begins_with_room
 
 _SUFFIX: Final = ".seg"
@@ -76,6 +77,16 @@ class Segments:
         if mark is not None and mark.segment == head.segment:
             return data[: max(0, mark.offset - head.offset)]
         return data
+
+    def frame_around(self, where: Location) -> tuple[int, bytes] | None:
+        """Return the frame that holds a place, and its offset; None when the headers before it do not lead there."""
+        offset = SEGMENT_HEADER_BYTES
+        while is_frame_header(header := self.read(where.segment, offset, FRAME_HEADER_BYTES), 0):
+            size = frame_size(header)
+            if where.offset < offset + size:
+                return offset, self.read(where.segment, offset, size)
+            offset += size
+        return None
 
     def shows_more(self, head: Head) -> bool:
         """Tell, by two system calls, whether a reader would find something after a head in its segment."""

@@ -106,7 +106,7 @@ class Engine:
             segment_bytes=options.segment_bytes,
         )  # fmt: skip
         self.sealer = Sealer(files.store_id, self.keys)
-        self._state = Projections(self._open_body, self.read_body)
+        self._state = self._projections()
         self.door = Door(
             log=self.log,
             keys=self.keys,
@@ -296,6 +296,9 @@ class Engine:
     def _open_body(self, event: Event) -> Body | None:
         return self.door.open_body(event)
 
+    def _projections(self) -> Projections:
+        return Projections(self._open_body, self.read_body, salvage=self.options.read_only)
+
     def reader(self) -> Reader:
         """Return a reader of its own position, from the first event; the caller closes its log."""
         log = Log(self.files.log, self.files.store_id, self.options.disk, lock=self.lock, read_only=True)
@@ -353,7 +356,7 @@ class Engine:
                 self.log.cut_room()
 
     def _fold_upto(self, seq: int) -> Projections:
-        state = Projections(self._open_body, self.read_body)
+        state = self._projections()
         reader = self.reader()
         try:
             with without_collection():
@@ -407,7 +410,7 @@ class Engine:
         self.keys.reload()
         self.sealer.forget_ciphers()
         state, before = self._state, self._state.recall
-        fresh = Projections(self._open_body, self.read_body)
+        fresh = self._projections()
         saved_at = self.snapshots.load(self.log, fresh)
         if not saved_at:
             self.log.rewind()  # lost since, or made by another version: what is in memory may be wrong all the same
