@@ -27,6 +27,7 @@ from muniment.events._codec import (
     parse_frame,
     parse_segment_header,
 )
+from muniment.events._room import begins_with_room
 
 
 class Segment(NamedTuple):
@@ -45,7 +46,7 @@ def read_log(store: Path) -> list[Segment]:
         data = path.read_bytes()
         _, seq, link = parse_segment_header(data)
         at, frames, events = SEGMENT_HEADER_BYTES, list[bytes](), list[list[bytes]]()
-        while at < len(data):
+        while not begins_with_room(data, at):
             frame = parse_frame(data, at, seq, link)
             if frame is None:
                 raise ValueError(f"{path.name} is not intact")
@@ -101,7 +102,7 @@ def read_raw(store: Path) -> list[RawFrame]:
     """Return the frames of a log of one segment by their lengths alone."""
     (path,) = (store / "log").glob("*.seg")
     data, at, found = path.read_bytes(), SEGMENT_HEADER_BYTES, list[RawFrame]()
-    while at < len(data):
+    while not begins_with_room(data, at):
         _, body_bytes, first_seq, count, _ = FRAME_HEADER.unpack_from(data, at)
         end = at + FRAME_HEADER_BYTES + body_bytes
         position, events = at + FRAME_HEADER_BYTES + 4 * count, list[bytes]()

@@ -62,8 +62,9 @@ from ._errors import (
 )
 from ._files import StoreFiles, create_store, find_store
 from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
-from ._keys import KeyTree, LedgerTombstone
+from ._keys import KeyTree
 from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
+from ._ledger import LedgerTombstone
 from ._lock import WriterLock
 from ._log import Log
 from ._merkle import (

@@ -93,6 +93,10 @@ class Damaged(ValueError):
     """Bytes do not parse; the message says why. The log turns it into `LogCorrupt` with a position."""
 
 
+class Unfinished(Damaged):
+    """A frame whose last bytes read as zeros, and which is right as far as it can be told but for those."""
+
+
 class EventHeader(msgspec.Struct, frozen=True, gc=False):
     """The part of an event that is in clear."""
 
@@ -201,7 +205,7 @@ def _parse_frame_body(data: bytes, at: int, count: int, size: int, first_seq: in
     end = at + size - DIGEST_BYTES
     position = at + FRAME_HEADER_BYTES + 4 * count
     if position + sum(lengths) != end:
-        raise Damaged("frame lengths do not add up")
+        raise (Damaged if any(data[end : end + DIGEST_BYTES]) else Unfinished)("frame lengths do not add up")
     events: list[bytes] = []
     chain: list[Digest] = []
     offsets: list[int] = []
@@ -213,8 +217,9 @@ def _parse_frame_body(data: bytes, at: int, count: int, size: int, first_seq: in
         chain.append(link)
         offsets.append(position - at)
         position += length
-    if data[end : end + DIGEST_BYTES] != link:
-        raise Damaged("chain hash does not match")
+    if (stored := data[end : end + DIGEST_BYTES]) != link:
+        is_cut = link.startswith(stored.rstrip(b"\0"))
+        raise (Unfinished if is_cut else Damaged)("chain hash does not match")
     return Frame(first_seq, events, chain, offsets, size)
 
 
@@ -224,6 +229,24 @@ def is_frame_header(data: bytes, at: int) -> bool:
         return False
     crc = _FRAME_CRC.pack(zlib.crc32(data[at : at + FRAME_HEADER.size]))
     return data[at + FRAME_HEADER.size : at + FRAME_HEADER_BYTES] == crc
+
+
+def frame_size(data: bytes) -> int:
+    """Return how long the frame is whose header the data begins with, by what the header says."""
+    return FRAME_HEADER_BYTES + int(FRAME_HEADER.unpack_from(data)[1]) + DIGEST_BYTES
+
+
+def first_seq_of(frame: bytes) -> int:
+    """Return the sequence number of a frame's first event, by what its header says."""
+    return int(FRAME_HEADER.unpack_from(frame)[2])
+
+
+def event_of(frame: bytes, at: int) -> int | None:
+    """Return the sequence number of the event that begins at an offset of a frame, by what its header says."""
+    _, _, first_seq, count, _ = FRAME_HEADER.unpack_from(frame)
+    lengths = struct.unpack_from(f">{count}I", frame, FRAME_HEADER_BYTES)
+    begins = list(itertools.accumulate(lengths, initial=FRAME_HEADER_BYTES + 4 * count))
+    return int(first_seq) + begins.index(at) if at in begins else None
 
 
 def format_segment_header(log_id: bytes, first_seq: int, before: Digest) -> bytes:

@@ -10,17 +10,14 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from ._errors import DiskFailed, DiskFull, StoreReadOnly, StoreUnsafe
 
 _NETWORK: Final = {0x6969: "NFS", 0xFF534D42: "CIFS", 0xFE534D42: "SMB2", 0x65735546: "FUSE", 0x01021997: "9p"}
 _COPY_ON_WRITE: Final = {0x9123683E: "btrfs", 0x2FC12FC1: "ZFS", 0x794C7630: "overlayfs", 0xCA451A4E: "bcachefs"}
 _LOG_STRUCTURED: Final = {0xF2F52010: "F2FS"}
-_KEEP_SIZE: Final = 1
 
 
 class Disk:
@@ -56,20 +53,6 @@ class Disk:
         finally:
             os.close(fd)
 
-    def reserve(self, fd: int, at: int, size: int) -> None:
-        """
-        Ask for room that the file will grow into, so that a sync need not find it; the file is no longer for it.
-
-        Where there is no room, or no such call, nothing happens: only a write may say that the disk is full.
-        """
-        if _fallocate is not None:
-            _fallocate(fd, _KEEP_SIZE, at, size)
-
-    def release(self, fd: int) -> None:
-        """Give back the room behind the file's end; nobody may be appending to it."""
-        with suppress(OSError):
-            os.ftruncate(fd, os.fstat(fd).st_size)
-
     def truncate(self, fd: int, size: int) -> None:
         """Cut the file to a size."""
         os.ftruncate(fd, size)
@@ -82,13 +65,18 @@ class Disk:
         """Remove a file; one that is already gone is not an error."""
         path.unlink(missing_ok=True)
 
-    def write_file(self, path: Path, data: bytes) -> None:
-        """Write a whole file and make it durable under its final name; not for secrets that must be replaceable."""
+    def write_file(self, path: Path, data: bytes, *, synced: bool = True) -> None:
+        """
+        Write a whole file and make it durable under its final name; not for secrets that must be replaceable.
+
+        Unless `synced`, a power cut may take it back, or leave it empty.
+        """
         with typed(path, path.name):
             fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
             try:
                 self.write(fd, data)
-                self.sync(fd)
+                if synced:
+                    self.sync(fd)
             finally:
                 os.close(fd)
 
@@ -154,19 +142,6 @@ def check_file_system(path: Path) -> str | None:
             "Put root.key on ext4 or XFS, or on an encrypted volume whose key you can destroy."
         )
     return None
-
-
-def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
-    # Not `os.posix_fallocate`, which makes the file longer: its length says where the log ends.
-    found = getattr(ctypes.CDLL(None), "fallocate", None)
-    if found is None or ctypes.sizeof(ctypes.c_long) < 8:
-        return None
-    found.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
-    found.restype = ctypes.c_int
-    return cast("Callable[[int, int, int, int], int]", found)
-
-
-_fallocate: Final = _find_fallocate()
 
 
 class _StatFs(ctypes.Structure):

@@ -26,8 +26,9 @@ import msgspec
 from ._codec import EVENT_HEADER, parse_event_header
 from ._errors import StoreReadOnly
 from ._ids import new_id
-from ._keys import KeyTree, LedgerTombstone
+from ._keys import KeyTree
 from ._kinds import Rank
+from ._ledger import LedgerTombstone
 from ._lock import WriterLock
 from ._log import Log
 from ._model import (
@@ -121,7 +122,7 @@ class Door:
         self._chunks_of = chunks_of or self._content_chunks
         self._mutex = threading.RLock() if mutex is None else mutex
         self._waiting: deque[_Ticket] = deque()
-        self._announced = self._left_whole = False
+        self._announced = self._left_whole = self._are_keys_known = False
         self._condemned: list[tuple[int, Forgotten]] = []
         self.torn: list[TornTail] = []
         self._start_again = start_again
@@ -226,10 +227,10 @@ class Door:
     def settle(self) -> None:
         """Bring the files to rest, as the next writer would: torn tail aside, interrupted erasures finished."""
         with self._mutex, self._lock.hold():
-            self._take_over()
-            self._left_whole = False
-            self._keys.resume()
-            self._left_whole = True
+            if self._take_over():
+                self._left_whole = False
+                self._keys.resume()
+                self._left_whole = True
 
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
@@ -240,12 +241,13 @@ class Door:
         with self._mutex:
             return self._reader.read_body(where)
 
-    def _take_over(self) -> None:
+    def _take_over(self) -> bool:
+        """Leave things as the next commit needs them; False when they were, and nobody has been here since."""
         self._lock.check_present()
         known = self._left_whole and not self._lock.is_touched and not self._condemned
         if known and self._log.stands_at_end():
-            return
-        self._left_whole = False
+            return False
+        self._left_whole = self._are_keys_known = False
         # What the lock's last holder left may be anything that a kill leaves.
         if not self._keys.is_current():
             self._keys.resume()
@@ -259,6 +261,7 @@ class Door:
         if torn is not None:
             self.torn.append(torn)
         self._left_whole, self._lock.is_touched = True, False
+        return True
 
     def _follow_swap(self) -> None:
         before, found = self._swap, self._lock.swap
@@ -275,8 +278,8 @@ class Door:
         # Its headers may be what is missing, or be read from the wrong place: slots are taken in order, so every one
         # goes that a commit of that size could have taken, and none that has no key yet.
         first = self._first_free_slot()
-        most = 2 * (1 + self._log.bytes_after_head() // EVENT_HEADER.size)
-        self._keys.reload()
+        most = 2 * (1 + len(self._log.remains()) // EVENT_HEADER.size)
+        self._follow_keys()
         taken = named.union(range(first, first + most))
         live = {slot for slot in taken if slot < self._keys.capacity} - self._keys.shredded
         if live:
@@ -335,9 +338,15 @@ class Door:
             else:
                 slots.append(draft.slot or 0)
         if free > self._keys.capacity:
-            self._keys.reload()
+            self._follow_keys()
             self._keys.reserve(free)
         return scopes, slots
+
+    def _follow_keys(self) -> None:
+        # Another process may have added pages; while the lock is held, and until another takes it, none does.
+        if not self._are_keys_known:
+            self._keys.reload()
+            self._are_keys_known = True
 
     def _content_chunks(self, _forgotten: Forgotten) -> Collection[str]:
         return self._keys.content_chunks(CONTENT_CHUNK)
@@ -355,7 +364,7 @@ class Door:
             # Envelopes hold nothing of a memory's words. But the register keeps what was confirmed, which other slots
             # seal, and a forgotten scope's envelopes go too: then no chunk may stay.
             beyond = any(forgotten.other_slots or forgotten.closed_scope is not None for _, forgotten in condemned)
-            self._keys.reload()
+            self._follow_keys()
             self._keys.shred(
                 slots,
                 drop_chunks=self._keys.content_chunks("")

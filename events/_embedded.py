@@ -19,7 +19,7 @@ class EmbeddedLog:
     The log of a store, below the door: nobody asks whether what is appended here may be said.
 
     It is written and read by the code that the door and every reader use, under the same lock. `wait` in another
-    process looks at the size of the last segment and at the mark, by two system calls a time.
+    process looks at what stands behind the head and at the mark, by two system calls a time.
 
     Segments, their sealing, the mark and torn tails stay behind it. What a writer that died left unfinished is set
     aside by the next append, and the key slots that it names are given to `condemn`, which destroys their keys. Without
@@ -45,6 +45,7 @@ class EmbeddedLog:
             files.log, files.store_id, self._disk, lock=self._lock, read_only=read_only, segment_bytes=segment_bytes
         )
         self._reached = self._log.start
+        self._has_appended = False
 
     def append(self, expected_seq: int, expected_chain: bytes, frame: bytes) -> None:
         """Append one frame, as `LogBackend.append` promises."""
@@ -55,12 +56,13 @@ class EmbeddedLog:
             self._catch_up()
             if self._condemn is not None:
                 self._log.recover(self._condemn)
-            elif self._log.bytes_after_head():
+            elif self._log.remains():
                 raise WriterPoisoned(
                     step="append",
                     detail="an unfinished commit lies at the end of the log",
                     hint="open the store: it sets that aside, and destroys its keys",
                 )
+            self._has_appended = True
             self._log.append_frame(expected_seq, expected_chain, frame)
             self._catch_up()
 
@@ -80,7 +82,13 @@ class EmbeddedLog:
         return wait_for(self.head, seq, timeout)
 
     def close(self) -> None:
-        """Release the descriptors."""
+        """Release the descriptors; the room behind what was appended goes."""
+        if self._has_appended:
+            with self._lock.hold():
+                for _ in self._log.read_new():
+                    pass
+                if self._log.damage is None:
+                    self._log.cut_room()
         self._log.close()
         self._lock.close()
 

@@ -360,7 +360,7 @@ class LogCorrupt(Corrupt):
 
     code = "log_corrupt"
     template = "log damaged at event {seq} ({segment}, byte {offset}): {detail}"
-    hint = "`muniment verify` names all that is bad; reading up to that event still works"
+    hint = "`muniment verify` names all that is bad; opened for reading, the store still gives what is not"
 
 
 class StoreDamaged(Corrupt):

@@ -18,22 +18,24 @@ Steps of a rotation, with what a crash after each leaves:
     6. removal of old tables and pages, not synced: what comes back is sealed, no root opens it, and the next rotation
        removes it
 
-`finish` runs steps 5 and 6, on the normal path and, through `resume`, when the next holder of the lock recovers.
+`resume` runs steps 5 and 6, by what it finds on the disk, when the next holder of the lock recovers.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from blake3 import blake3
 
 from ._disk import Disk, typed
 from ._errors import KeyMissing
+from ._ledger import Ledger, LedgerTombstone
 from ._seal import KEY_BYTES, NONCE_BYTES, TAG_BYTES, open_blob, seal_blob
 
 SLOTS_PER_PAGE: Final = 256
@@ -46,8 +48,8 @@ _ROOT_HEAD: Final = struct.Struct(">8sQ")
 _MOST_PAGES_AHEAD: Final = 64
 _READS: Final = 8
 
-LedgerTombstone = tuple[str, bytes, bytes | None, int, str, bool, int, int]
-"""(domain, digest, belief key, form, scope, everyone, rank, record time): a tombstone as the shred ledger keeps it."""
+
+_PageFile: TypeAlias = tuple[int, int]
 
 
 class _PageRef(msgspec.Struct, array_like=True, frozen=True):
@@ -57,21 +59,26 @@ class _PageRef(msgspec.Struct, array_like=True, frozen=True):
     key: bytes
 
 
-class _Table(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+class _Table(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     revision: int
     value_secret: bytes
     pages: list[_PageRef]
     chunks: dict[str, bytes]
-    shredded: frozenset[int] = frozenset()
-    tombstones: tuple[LedgerTombstone, ...] = ()
+    ledger: Ledger
+
+
+_Stored: TypeAlias = tuple[
+    int, int, bytes, list[_PageRef], dict[str, bytes], frozenset[int], tuple[LedgerTombstone, ...]
+]
+"""A table as it is encoded: epoch, revision, value secret, pages, chunks, and the ledger's slots and tombstones."""
 
 
 class KeyTree:
     """
     The keys of one store, as one process sees them.
 
-    Reading methods may be called by anyone. `reserve`, `shred`, `set_chunk` and `finish` change the disk and belong to
+    Reading methods may be called by anyone. `reserve`, `shred`, `set_chunks` and `resume` change the disk and belong to
     the holder of the writer lock. A reader that cannot unseal something calls `reload` and tries again.
     """
 
@@ -86,7 +93,7 @@ class KeyTree:
         self._cache: dict[int, bytes] = {}
         self._root_fd: int | None = None
         self._root, self._table = self._load()
-        self._last_shredded: tuple[_Table | None, int] = (None, 0)
+        self._last_counted: tuple[_Table | None, Counter[_PageFile]] = (None, Counter())
 
     @classmethod
     def create(cls, root_path: Path, directory: Path, disk: Disk) -> KeyTree:
@@ -101,6 +108,7 @@ class KeyTree:
             value_secret=os.urandom(KEY_BYTES),
             pages=[_PageRef(1, 0, 0, page)],
             chunks={},
+            ledger=Ledger(frozenset(), ()),
         )
         disk.write_file(directory / _table_name(1, 0), _seal_table(root, table))
         disk.sync_directory(directory)
@@ -126,25 +134,21 @@ class KeyTree:
     @property
     def ledger(self) -> tuple[LedgerTombstone, ...]:
         """The tombstones that the key tree remembers even when an older log is put back."""
-        return self._table.tombstones
+        return self._table.ledger.tombstones
 
     @property
     def shredded(self) -> frozenset[int]:
         """The slots whose keys were destroyed."""
-        return self._table.shredded
+        return self._table.ledger.shredded
 
     @property
     def first_never_shredded(self) -> int:
         """The first slot after all those whose keys were destroyed."""
-        table, first = self._last_shredded
-        if table is not self._table:
-            first = 1 + max(self._table.shredded, default=-1)
-            self._last_shredded = (self._table, first)
-        return first
+        return self._table.ledger.first_never_shredded
 
     def is_shredded(self, slot: int) -> bool:
         """Tell whether the slot's key was destroyed on purpose."""
-        return slot in self._table.shredded
+        return slot in self._table.ledger.shredded
 
     def slot_key(self, slot: int) -> bytes:
         """Return the key of a slot; a destroyed slot gives random bytes that open nothing."""
@@ -231,25 +235,27 @@ class KeyTree:
         *,
         drop_chunks: Collection[str] = (),
         tombstones: Sequence[LedgerTombstone] = (),
-        replace_tombstones: bool = False,
     ) -> None:
         """Destroy the keys of slots and of projection chunks: when it returns, no copy of them is on the disk."""
         epoch = self.epoch + 1
-        numbers = sorted({slot // SLOTS_PER_PAGE for slot in slots})
+        by_page: dict[int, list[int]] = {}
+        for slot in sorted(slots):
+            by_page.setdefault(slot // SLOTS_PER_PAGE, []).append(slot % SLOTS_PER_PAGE)
         refs = list(self._table.pages)
         sealed: list[bytes] = []
         fresh: dict[int, bytes] = {}
-        for index, number in enumerate(numbers):
+        files = self._page_files()
+        for index, (number, gone) in enumerate(by_page.items()):
             plain = bytearray(self._page(number))
-            for slot in slots:
-                if slot // SLOTS_PER_PAGE == number:
-                    at = slot % SLOTS_PER_PAGE * KEY_BYTES
-                    plain[at : at + KEY_BYTES] = os.urandom(KEY_BYTES)
+            for place in gone:
+                plain[place * KEY_BYTES : (place + 1) * KEY_BYTES] = os.urandom(KEY_BYTES)
             fresh[number] = bytes(plain)
             key = os.urandom(KEY_BYTES)
+            files.subtract([(refs[number].epoch, refs[number].revision)])
             refs[number] = _PageRef(epoch, 0, index, key)
             sealed.append(_seal_page(key, number, fresh[number]))
         if sealed:
+            files[epoch, 0] = len(sealed)
             self._disk.write_file(self._directory / _pages_name(epoch, 0), b"".join(sealed))
         root = os.urandom(KEY_BYTES)
         table = _Table(
@@ -258,15 +264,19 @@ class KeyTree:
             value_secret=self.value_secret,
             pages=refs,
             chunks={name: key for name, key in self._table.chunks.items() if name not in drop_chunks},
-            shredded=self._table.shredded | frozenset(slots),
-            tombstones=tuple(tombstones) if replace_tombstones else self._table.tombstones + tuple(tombstones),
+            ledger=self._table.ledger.with_shredded(slots, tombstones),
         )
         self._disk.write_file(self._directory / _table_name(epoch, 0), _seal_table(root, table))
         self._disk.sync_directory(self._directory)
         self._write_root_slot(epoch % 2, epoch, root)
+        superseded = [_table_name(self._table.epoch, self._table.revision)]
+        superseded += [_pages_name(*file) for file, pages in files.items() if not pages]
         self._root, self._table = root, table
+        self._last_counted = (table, +files)
         self._cache.update(fresh)
-        self.finish()
+        self._write_root_slot(1 - epoch % 2, epoch, root)
+        for name in superseded:
+            self._disk.remove(self._directory / name)
 
     def resume(self) -> None:
         """Finish a rotation that was interrupted, or whose outcome is unknown; usually there is nothing to do."""
@@ -275,20 +285,22 @@ class KeyTree:
         if slots[0] != slots[1]:
             # A sync that failed may have left the new root in memory only, in a page marked clean: it must reach the
             # disk before the old one goes.
-            self._write_root_slot(slots.index((epoch, root)), epoch, root)
-        self.finish()
-
-    def finish(self) -> None:
-        """Complete a rotation whose commit is durable: both root slots current, no file of an older epoch left."""
-        epoch, root, slots = _read_root_slots(self._root_path)
-        if slots[0] != slots[1]:
-            stale = 0 if slots[0] != (epoch, root) else 1
-            self._write_root_slot(stale, epoch, root)
-        keep = {_pages_name(*file) for file in {(ref.epoch, ref.revision) for ref in self._table.pages}}
+            current = slots.index((epoch, root))
+            self._write_root_slot(current, epoch, root)
+            self._write_root_slot(1 - current, epoch, root)
+        keep = {_pages_name(*file) for file in self._page_files()}
         keep.add(_table_name(self._table.epoch, self._table.revision))
         for name in os.listdir(self._directory):
             if name not in keep:
                 self._disk.remove(self._directory / name)
+
+    def _page_files(self) -> Counter[_PageFile]:
+        # How many pages of each file are in use; counting them again takes as long as a sync where there are many.
+        table, files = self._last_counted
+        if table is not self._table:
+            files = Counter((ref.epoch, ref.revision) for ref in self._table.pages)
+            self._last_counted = (self._table, files)
+        return files.copy()
 
     def _revise(self, table: _Table) -> None:
         # Same root, so the older revision may stay on the disk: it dies with this root at the next rotation.
@@ -316,7 +328,15 @@ class KeyTree:
                 continue
             plain = open_blob(_table_key(root), data[:NONCE_BYTES], data[NONCE_BYTES:], b"table")
             if plain is not None:
-                return _TABLE_DECODER.decode(plain)
+                number, revision, secret, pages, chunks, shredded, tombstones = _STORED_DECODER.decode(plain)
+                return _Table(
+                    epoch=number,
+                    revision=revision,
+                    value_secret=secret,
+                    pages=pages,
+                    chunks=chunks,
+                    ledger=Ledger(shredded, tombstones),
+                )
         return None
 
     def _table_names(self, epoch: int) -> list[str]:
@@ -391,7 +411,8 @@ def _table_key(root: bytes) -> bytes:
 
 def _seal_table(root: bytes, table: _Table) -> bytes:
     nonce = os.urandom(NONCE_BYTES)
-    return nonce + seal_blob(_table_key(root), nonce, _encode(table), b"table")
+    stored = (table.epoch, table.revision, table.value_secret, table.pages, table.chunks, *table.ledger.encoded())
+    return nonce + seal_blob(_table_key(root), nonce, _encode(stored), b"table")
 
 
 def _new_page(number: int) -> tuple[bytes, bytes]:
@@ -417,4 +438,4 @@ def _pages_name(epoch: int, revision: int) -> str:
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_TABLE_DECODER: Final = msgspec.msgpack.Decoder(_Table)
+_STORED_DECODER: Final = msgspec.msgpack.Decoder(_Stored)

@@ -3,14 +3,19 @@ The log: 64 MiB segments of frames, append-only, followed by any number of reade
 
 Steps of an append, with what a crash after each leaves (the caller holds the writer lock and has caught up):
 
-    1. if the segment is full: the next one is created, its header written and synced, and renamed into place; fsync
-       of log/: an empty segment, or none, or a leftover that the next roll replaces
-    2. the old segment becomes read-only: cosmetic, readers go by the next one's name
-    3. the mark is set: the next holder of the lock recovers, and finds nothing to do
-    4. write of the frame: nothing, or a torn frame that nobody was told about
-    5. fdatasync: the whole frame; only now is it acknowledged
-    6. the mark is cleared: the next holder writes the whole frame over itself once more, for nothing
-    7. the head in memory moves: lost with the process, found again by reading
+    1. if the segment is full: its room is cut off, and that synced: a full segment that has no room
+    2. the next one is created, its header written and synced, and renamed into place; fsync of log/: an empty segment,
+       or none, or a leftover that the next roll replaces
+    3. the old segment becomes read-only: cosmetic, readers go by the next one's name
+    4. if there is no room left: zeros are written behind the end, which is where it was
+    5. the mark is set: the next holder of the lock recovers, and finds nothing to do
+    6. write of the frame over the room: nothing, or a torn frame that nobody was told about
+    7. fdatasync: the whole frame; only now is it acknowledged
+    8. the mark is cleared: the next holder writes the whole frame over itself once more, for nothing
+    9. the head in memory moves: lost with the process, found again by reading
+
+Every byte of a frame is written once, behind the last frame. Room is not part of the log: closing the store cuts it
+off, and after a kill whoever writes next goes on in it.
 
 `read_new` is how opening, catching up, replay and verification all read; `recover` sets a torn frame aside.
 After a sync that failed the outcome is unknown, and this process writes no more. The mark stays: the next holder of the
@@ -20,7 +25,6 @@ that never reached the disk (a second fsync would then succeed without having wr
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -38,6 +42,8 @@ from ._codec import (
     Digest,
     Frame,
     describe_frame,
+    event_of,
+    first_seq_of,
     format_frame,
     format_segment_header,
     genesis,
@@ -48,14 +54,16 @@ from ._disk import Disk, raise_typed
 from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
-from ._room import Room
+from ._room import begins_with_room, is_room, make_room
+from ._segments import Segments
 from ._torn import SLOTS, TornTail, is_torn, slots_named
 
 SEGMENT_BYTES: Final = 64 << 20
-_SUFFIX: Final = ".seg"
 _RECORDED_AT: Final = struct.Struct(">12xq")
 _SEQ: Final = slice(4, 12)
 _slots_of: Final = SLOTS.unpack_from
+_ALL: Final = SEGMENT_BYTES << 16
+_FOLLOWED: Final = 16 << 10
 
 
 class Log:
@@ -78,12 +86,9 @@ class Log:
         """Read the log from its start. Without a lock nobody else may write: for copies, and for creation."""
         self._directory, self._log_id, self._disk, self._read_only = directory, log_id, disk, read_only
         self._lock, self._segment_bytes = lock, segment_bytes
-        self._prefix = f"{directory}{os.sep}"
-        self._fds: dict[int, int] = {}
-        self._overwrite_fds: dict[int, int] = {}
+        self._segments = Segments(directory, lock, read_only=read_only)
         self._poison: str | None = None
-        self._is_last_known = False
-        self._room = Room(disk)
+        self._is_end_known = False
         self.damage: Corrupt | None = None
         self.start: Final = Head(log_id, 0, genesis(log_id), 1, SEGMENT_HEADER_BYTES, 0, 0)
         """The head of the empty log."""
@@ -101,12 +106,12 @@ class Log:
         """Continue reading from a head that was kept elsewhere; False when this log does not contain it."""
         if head.log_id != self._log_id:
             return False
-        self._is_last_known = False
+        self._is_end_known = False
         if head == self.start:
             self.head = head
             return True
         try:
-            link = os.pread(self._fd(head.segment), DIGEST_BYTES, head.offset - DIGEST_BYTES)
+            link = self._segments.read(head.segment, head.offset - DIGEST_BYTES, DIGEST_BYTES)
         except (OSError, LogCorrupt):
             return False
         if link != head.chain:
@@ -116,7 +121,7 @@ class Log:
 
     def rewind(self) -> None:
         """Read again from the first event."""
-        self._is_last_known = False
+        self._is_end_known = False
         self.head = self.start
 
     def read_new(self) -> Iterator[LocatedFrame]:
@@ -128,8 +133,9 @@ class Log:
         self.damage = None
         if not self.head.seq and self.head == self.start and not self._continues(self.head.segment):
             return
+        most = _FOLLOWED if self._is_end_known else _ALL
         while True:
-            data = self._rest_of_segment()
+            data = self._segments.after(self.head, most)
             at = 0
             while at < len(data):
                 located = self._next_frame(data, at)
@@ -137,35 +143,60 @@ class Log:
                     break
                 yield located
                 at += located.frame.size
-            whole = self.damage is None and at == len(data)
-            if whole and self._enter_next_segment():
-                continue
-            if self.damage or not self._must_go_on(self.head.offset + len(data) - at, whole=whole):
+            is_whole = self.damage is None and (at == len(data) or self._is_end(data, at))
+            if len(data) == most and (at == len(data) or not is_whole):
+                # What stands here may go on beyond what was read.
+                most = most if at else _ALL
+            elif is_whole and self._enter_next_segment(has_room=at < len(data)):
+                most = _ALL
+            elif (is_whole and self.damage) or not self._must_go_on(data[at:], is_whole=is_whole):
                 return
+            self.damage = None
 
     def read_at(self, where: Location) -> bytes:
         """Return an event's bytes; they were checked when it was first read."""
-        return os.pread(self._fd(where.segment), where.length, where.offset)
+        return self._segments.read(where.segment, where.offset, where.length)
+
+    def is_sound_at(self, where: Location) -> bool:
+        """Tell whether the frame that holds an event is still the one that follows what stands before it."""
+        found = self._segments.frame_around(where)
+        if found is None:
+            return False
+        offset, frame = found
+        try:
+            if offset == SEGMENT_HEADER_BYTES:
+                _, _, before = parse_segment_header(self._segments.read(where.segment, 0, SEGMENT_HEADER_BYTES))
+            else:
+                before = Digest(self._segments.read(where.segment, offset - DIGEST_BYTES, DIGEST_BYTES))
+            return parse_frame(frame, 0, first_seq_of(frame), before) is not None
+        except Damaged:
+            return False
 
     def corrupt_at(self, where: Location, raw: bytes, detail: str) -> LogCorrupt:
         """Return the error that names an event whose bytes are not those that were written."""
-        seq = int.from_bytes(raw[_SEQ], "big")
-        return LogCorrupt(seq=seq, segment=self._path(where.segment).name, offset=where.offset, detail=detail)
+        # What the bytes say of their number may be what is damaged.
+        found = self._segments.frame_around(where)
+        seq = None if found is None else event_of(found[1], where.offset - found[0])
+        if seq is None:
+            seq = int.from_bytes(raw[_SEQ], "big")
+        return LogCorrupt(seq=seq, segment=self.segment_name(where.segment), offset=where.offset, detail=detail)
 
     def is_behind(self) -> bool:
-        """Tell, by two system calls, whether there are bytes after the head."""
-        if self._readable_size(self._fd(self.head.segment)) > self.head.offset:
-            return True
-        return self._has_next_segment()
+        """Tell, by three system calls, whether there are frames after the head."""
+        return self._segments.shows_more(self.head) or self._has_next_segment()
 
     def stands_at_end(self) -> bool:
         """Tell whether the head is the end of the log; False for a full segment, which may not be the last one."""
-        known = self._is_last_known and self.damage is None and self.head.offset < self._segment_bytes
-        return known and _size(self._fd(self.head.segment)) == self.head.offset
+        known = self._is_end_known and self.damage is None and self.head.offset < self._segment_bytes
+        return known and self._segments.is_free_after(self.head)
 
-    def bytes_after_head(self) -> int:
-        """Return how many bytes of the segment lie after the head."""
-        return max(0, _size(self._fd(self.head.segment)) - self.head.offset)
+    def remains(self) -> bytes:
+        """Return what lies after the head in its segment, without the room behind it."""
+        if self.stands_at_end():
+            return b""
+        head = self.head
+        size = max(0, self._segments.size(head.segment) - head.offset)
+        return self._segments.read(head.segment, head.offset, size).rstrip(b"\0")
 
     def append(self, events: Sequence[bytes], recorded_at: int) -> LocatedFrame:
         """
@@ -190,11 +221,13 @@ class Log:
             raise head_moved(expected_seq, expected_chain, ChainHead(self.head.seq, Digest(self.head.chain)))
         if self.head.offset >= self._segment_bytes:
             self._roll()
-        self._write_frame(self._fd(self.head.segment), frame, self.head)
+        self._write_frame(frame, self.head)
 
-    def give_back(self) -> None:
-        """Give back the room that was asked for and not used; the caller holds the lock and has caught up."""
-        self._room.give_back(self._fd(self.head.segment))
+    def cut_room(self) -> None:
+        """Cut off the room that was not used; the caller holds the lock and has caught up."""
+        head = self.head
+        if self._segments.size(head.segment) > head.offset and not self.remains():
+            self._disk.truncate(self._segments.fd(head.segment), head.offset)
 
     def complete(self) -> None:
         """
@@ -204,6 +237,7 @@ class Log:
         """
         mark = None if self._lock is None else self._lock.mark()
         if mark is not None:
+            self._is_end_known = False
             self._rewrite(mark)
             self._clear_mark()
 
@@ -219,11 +253,9 @@ class Log:
         """
         if self.damage is not None:
             raise self.damage
-        fd = self._fd(self.head.segment)
-        size = _size(fd)
-        if size <= self.head.offset:
+        data = self.remains()
+        if not data:
             return None
-        data = os.pread(fd, size - self.head.offset, self.head.offset)
         # The same name and bytes each time: a recovery that was interrupted is simply done again.
         name = f"{self.head.segment:016d}.torn-{self.head.offset}-{blake3(data).hexdigest(4)}"
         torn = TornTail(self.head.seq + 1, len(data), name, slots_named(data, self.head.next_slot))
@@ -231,13 +263,14 @@ class Log:
         self._disk.sync_directory(self._directory)
         # Before the cut: after it, nobody would know that these slots were used, and give them to others.
         condemn(torn.slots)
+        fd = self._segments.fd(self.head.segment)
         self._disk.truncate(fd, self.head.offset)
         self._disk.sync(fd)
         return torn
 
     def segment_name(self, first_seq: int) -> str:
         """Return the file name of a segment."""
-        return self._path(first_seq).name
+        return self._segments.path(first_seq).name
 
     def size(self) -> int:
         """Return the bytes of all segments."""
@@ -245,7 +278,7 @@ class Log:
 
     def segments(self) -> list[Path]:
         """Return the paths of all segments in order."""
-        return sorted(self._directory.glob(f"*{_SUFFIX}"))
+        return self._segments.paths()
 
     def __del__(self) -> None:
         # A store that nobody closed must not keep its descriptors until the process ends.
@@ -253,17 +286,14 @@ class Log:
 
     def close(self) -> None:
         """Release the descriptors."""
-        for fd in (*self._fds.values(), *self._overwrite_fds.values()):
-            os.close(fd)
-        self._fds.clear()
-        self._overwrite_fds.clear()
+        self._segments.close()
 
     def _next_frame(self, data: bytes, at: int) -> LocatedFrame | None:
         head = self.head
         try:
             frame = parse_frame(data, at, head.seq + 1, Digest(head.chain))
         except Damaged as error:
-            if not is_torn(data, at, head.offset):
+            if not (self._is_end(data, at) or is_torn(data, at, head.offset, error)):
                 self.damage = self._corrupt(str(error))
             return None
         if frame is None:
@@ -290,45 +320,37 @@ class Log:
             head.log_id, seq, frame.chain[-1], head.segment, head.offset + frame.size, recorded_at, next_slot
         )
 
-    def _rest_of_segment(self) -> bytes:
-        fd = self._fd(self.head.segment)
-        size = self._readable_size(fd)
-        if size <= self.head.offset:
-            return b""
-        return os.pread(fd, size - self.head.offset, self.head.offset)
-
-    def _readable_size(self, fd: int) -> int:
-        # Size first, mark second: a frame whose bytes the size includes had its mark set before, and either it is
-        # still set, or the frame has been synced in between.
-        size = _size(fd)
-        mark = None if self._lock is None else self._lock.mark()
-        if mark is not None and mark.segment == self.head.segment:
-            return min(size, mark.offset)
-        return size
+    def _is_end(self, data: bytes, at: int) -> bool:
+        # Once the room was seen to be nothing but zeros, only frames have been written over it.
+        return begins_with_room(data, at) and (self._is_end_known or is_room(data, at))
 
     def _has_next_segment(self) -> bool:
-        # Asked on every read and every write: no Path objects, and no exception when it is absent, as nearly always.
         following = self.head.seq + 1
-        return following > self.head.segment and os.access(f"{self._prefix}{following:016d}{_SUFFIX}", os.F_OK)
+        return following > self.head.segment and self._segments.exists(following)
 
-    def _must_go_on(self, size: int, *, whole: bool) -> bool:
-        # Where reading stops must be the last segment. A reader may stop while a writer appends and rolls, so when
-        # there is a later one, this one is looked at again: it is final now, and lacks nothing. Listing is slow, so a
-        # whole end is believed but for the first time.
-        if whole and self._is_last_known:
+    def _must_go_on(self, rest: bytes, *, is_whole: bool) -> bool:
+        # Where reading stops must be the last segment. A reader may stop while a writer appends and rolls, so what it
+        # stopped at is read again: when there is a later segment, this one is final now, and lacks nothing. Listing is
+        # slow, so a whole end is believed but for the first time.
+        if is_whole and self._is_end_known:
             return False
-        head = self.head
-        if not any(int(path.stem) > head.segment for path in self.segments()):
-            self._is_last_known = True
+        is_last = not self._segments.has_later(self.head.segment)
+        if self._segments.after(self.head, _ALL) != rest:
+            return True
+        if is_last:
+            self._is_end_known = is_whole
             return False
-        if self._readable_size(self._fd(head.segment)) > size or (whole and self._has_next_segment()):
+        if is_whole and self._has_next_segment():
             return True
         self.damage = self._corrupt("the segment ends before the next one begins")
         return False
 
-    def _enter_next_segment(self) -> bool:
+    def _enter_next_segment(self, *, has_room: bool) -> bool:
         head = self.head
         if not self._has_next_segment():
+            return False
+        if has_room and self._segments.size(head.segment) > head.offset:
+            self.damage = self._corrupt("zeros follow the last frame of a segment that was sealed")
             return False
         if not self._continues(head.seq + 1):
             return False
@@ -337,7 +359,7 @@ class Log:
 
     def _continues(self, first_seq: int) -> bool:
         head = self.head
-        header = os.pread(self._fd(first_seq), SEGMENT_HEADER_BYTES, 0)
+        header = self._segments.read(first_seq, 0, SEGMENT_HEADER_BYTES)
         try:
             found = parse_segment_header(header)
         except Damaged as error:
@@ -350,29 +372,32 @@ class Log:
 
     def _roll(self) -> None:
         first = self.head.seq + 1
-        self.give_back()
+        self.cut_room()
+        self._sync(self._segments.fd(self.head.segment), "fdatasync")
         self._create_segment(first, Digest(self.head.chain))
         self._disk.sync_directory(self._directory)
-        self._path(self.head.segment).chmod(0o444)
+        self._segments.path(self.head.segment).chmod(0o444)
         self._move_to_segment(first)
 
     def _move_to_segment(self, first_seq: int) -> None:
-        self._room.leave()
         self.head = msgspec.structs.replace(self.head, segment=first_seq, offset=SEGMENT_HEADER_BYTES)
 
     def _create_segment(self, first_seq: int, before: Digest) -> None:
-        path = self._path(first_seq)
+        path = self._segments.path(first_seq)
         self._disk.replace_file(path, format_segment_header(self._log_id, first_seq, before))
 
-    def _write_frame(self, fd: int, data: bytes, head: Head) -> None:
-        self._room.make(fd, head.offset, head.offset + len(data), self._segment_bytes)
+    def _write_frame(self, data: bytes, head: Head) -> None:
+        fd, size = self._segments.fd(head.segment), self._segments.size(head.segment)
+        if size < head.offset or not self._segments.is_free_after(head):
+            raise self._corrupt("it does not end where it was read to: somebody wrote there without the lock")
+        make_room(self._disk, fd, size, head.offset + len(data), self._segment_bytes)
         if self._lock is not None:
             self._lock.set_mark(Mark(head.segment, head.offset))
         try:
-            self._disk.write(fd, data)
+            self._disk.overwrite(fd, data, head.offset)
         except OSError as error:
             self._take_back(fd, head.offset, error)
-            raise_typed(error, self._path(head.segment), "the log")
+            raise_typed(error, self._segments.path(head.segment), "the log")
         self._sync(fd, "fdatasync")
         self._clear_mark()
 
@@ -386,20 +411,10 @@ class Log:
         self._clear_mark()
 
     def _rewrite(self, mark: Mark) -> None:
-        fd = self._fd(mark.segment)
-        size = _size(fd)
+        fd, size = self._segments.fd(mark.segment), self._segments.size(mark.segment)
         if size > mark.offset:
-            self._disk.overwrite(
-                self._overwriting(mark.segment), os.pread(fd, size - mark.offset, mark.offset), mark.offset
-            )
+            self._disk.overwrite(fd, self._segments.read(mark.segment, mark.offset, size - mark.offset), mark.offset)
         self._sync(fd, "fdatasync")
-
-    def _overwriting(self, segment: int) -> int:
-        # Linux appends on a descriptor opened for appending, whatever offset pwrite names.
-        fd = self._overwrite_fds.get(segment)
-        if fd is None:
-            fd = self._overwrite_fds[segment] = os.open(self._path(segment), os.O_WRONLY | os.O_CLOEXEC)
-        return fd
 
     def _sync(self, fd: int, step: str) -> None:
         try:
@@ -422,27 +437,4 @@ class Log:
 
     def _corrupt(self, detail: str) -> LogCorrupt:
         head = self.head
-        return LogCorrupt(seq=head.seq + 1, segment=self._path(head.segment).name, offset=head.offset, detail=detail)
-
-    def _path(self, first_seq: int) -> Path:
-        return self._directory / f"{first_seq:016d}{_SUFFIX}"
-
-    def _fd(self, segment: int) -> int:
-        fd = self._fds.get(segment)
-        if fd is None:
-            flags = os.O_RDONLY if self._read_only else os.O_RDWR | os.O_APPEND
-            try:
-                fd = os.open(self._path(segment), flags | os.O_CLOEXEC)
-            except PermissionError:
-                fd = os.open(self._path(segment), os.O_RDONLY | os.O_CLOEXEC)  # sealed, or a read-only copy
-            except FileNotFoundError as error:
-                raise LogCorrupt(
-                    seq=segment, segment=self._path(segment).name, offset=0, detail="the segment is missing"
-                ) from error
-            self._fds[segment] = fd
-        return fd
-
-
-def _size(fd: int) -> int:
-    # A third of what fstat takes; nobody reads or writes where the descriptor stands.
-    return os.lseek(fd, 0, os.SEEK_END)
+        return LogCorrupt(seq=head.seq + 1, segment=self.segment_name(head.segment), offset=head.offset, detail=detail)

@@ -123,6 +123,11 @@ class Reader:
             return self._sealer.open_body(parse_event_header(raw), raw)
         except Damaged as error:
             raise self.log.corrupt_at(where, raw, str(error)) from error
+        except KeyMissing as error:
+            # The key that it names may be what is damaged.
+            if self.log.is_sound_at(where):
+                raise
+            raise self.log.corrupt_at(where, raw, str(error)) from error
 
 
 class ScopeReader(Reader):

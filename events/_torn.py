@@ -6,7 +6,17 @@ import itertools
 import struct
 from typing import Final, NamedTuple
 
-from ._codec import EVENT_HEADER, FRAME_HEADER, FRAME_HEADER_BYTES, FRAME_MAGIC, NO_SLOT, is_frame_header
+from ._codec import (
+    EVENT_HEADER,
+    FRAME_HEADER,
+    FRAME_HEADER_BYTES,
+    FRAME_MAGIC,
+    NO_SLOT,
+    Damaged,
+    Unfinished,
+    frame_size,
+    is_frame_header,
+)
 
 SLOTS: Final = struct.Struct(">36xII")
 """The two key slots that an event names, unpacked from where it begins."""
@@ -22,15 +32,23 @@ class TornTail(NamedTuple):
     slots: frozenset[int]
 
 
-def is_torn(data: bytes, at: int, offset: int) -> bool:
-    """Tell whether what begins at `at` of the data, and at `offset` of its file, was never wholly written."""
-    # A torn commit is the last thing in the log, and lacks bytes: it is short (parse_frame says None, not Damaged), or
-    # a sector of it was never written and reads as zeros. A full-length frame that is merely wrong is damage, and so is
-    # a bad frame with another frame's beginning after it.
-    rest = data[at:]
+def is_torn(data: bytes, at: int, offset: int, error: Damaged) -> bool:
+    """
+    Tell whether what begins at `at` of the data, and at `offset` of its file, was never wholly written.
+
+    `error` is what `parse_frame` says of it. A torn commit is the last thing in the log, and lacks bytes: it is short
+    (and no error), or its end or a sector of it was never written, and reads as zeros. A full-length frame that is
+    merely wrong is damage, and so is a bad frame with another one's beginning, or anything else but room, after it.
+    """
+    rest = data[at:].rstrip(b"\0")
     if rest.find(FRAME_MAGIC, 1) != -1 and _another_frame(rest):
         return False
-    return _has_zeroed_sector(rest, offset)
+    if not is_frame_header(rest, 0):
+        return len(rest) < FRAME_HEADER_BYTES or _has_zeroed_sector(rest, offset)
+    frame = data[at : at + frame_size(rest)]
+    if len(rest) > len(frame):
+        return False
+    return isinstance(error, Unfinished) or _has_zeroed_sector(frame, offset)
 
 
 def _another_frame(rest: bytes) -> bool:

@@ -118,7 +118,11 @@ class ProposalView(Answer, frozen=True, kw_only=True):
 
 
 class Record(Answer, frozen=True, kw_only=True):
-    """A memory as it stands at an instant. Of an erased one only the stub is left: content and words are None."""
+    """
+    A memory as it stands at an instant. Of an erased one only the stub is left: content and words are None.
+
+    So it is of one whose bytes were damaged, in a store that was opened for reading; `unreadable` says where.
+    """
 
     id: str
     content: str | None
@@ -148,6 +152,7 @@ class Record(Answer, frozen=True, kw_only=True):
     erased_at: datetime | None = None
     erased_by: str | None = None
     erased_why: str | None = None
+    unreadable: str | None = None
 
 
 class Hit(Record, frozen=True, kw_only=True):

@@ -106,7 +106,7 @@ class Engine:
             segment_bytes=options.segment_bytes,
         )  # fmt: skip
         self.sealer = Sealer(files.store_id, self.keys)
-        self._state = Projections(self._open_body, self.read_body)
+        self._state = self._projections()
         self.door = Door(
             log=self.log,
             keys=self.keys,
@@ -272,13 +272,13 @@ class Engine:
         batch = self.door.append(plan)
         head = self.log.head
         if self.witness.is_due(batch, head):
-            quietly(self.checkpoint, self.witness)
+            quietly(lambda: self.checkpoint(synced=False), self.witness)
         if (since := head.seq - self._saved_at) > _SAVED_AFTER and since > self._saved_at // 8:
             with self.mutex:
                 self._save(words=False)
         return batch
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self, *, synced: bool = True) -> Checkpoint:
         """Write a checkpoint of the head, and advance the anchor; only made, not written, when opened for reading."""
         self._check_open()
         with self.mutex:
@@ -287,7 +287,7 @@ class Engine:
                 return self.witness.make(self.state.tree)[0]
             with self.lock.hold():
                 self.door.settle()
-                return self.witness.write(self.state.tree, self.head, lambda: self.reader().log)
+                return self.witness.write(self.state.tree, self.head, lambda: self.reader().log, synced=synced)
 
     def read_body(self, place: Location) -> Body | None:
         """Return an event's body by its place."""
@@ -295,6 +295,9 @@ class Engine:
 
     def _open_body(self, event: Event) -> Body | None:
         return self.door.open_body(event)
+
+    def _projections(self) -> Projections:
+        return Projections(self._open_body, self.read_body, salvage=self.options.read_only)
 
     def reader(self) -> Reader:
         """Return a reader of its own position, from the first event; the caller closes its log."""
@@ -350,10 +353,10 @@ class Engine:
             self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
             self._words_wait = not words
             if closing:
-                self.log.give_back()
+                self.log.cut_room()
 
     def _fold_upto(self, seq: int) -> Projections:
-        state = Projections(self._open_body, self.read_body)
+        state = self._projections()
         reader = self.reader()
         try:
             with without_collection():
@@ -407,7 +410,7 @@ class Engine:
         self.keys.reload()
         self.sealer.forget_ciphers()
         state, before = self._state, self._state.recall
-        fresh = Projections(self._open_body, self.read_body)
+        fresh = self._projections()
         saved_at = self.snapshots.load(self.log, fresh)
         if not saved_at:
             self.log.rewind()  # lost since, or made by another version: what is in memory may be wrong all the same

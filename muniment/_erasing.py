@@ -78,7 +78,10 @@ def erasure_receipt(
         derived=tuple(format_id(m.id) for m in derived),
         elsewhere=() if forgotten is None else tuple(format_id(i) for i in forgotten.elsewhere),
         kept=() if forgotten is None else tuple(format_id(i) for i in forgotten.kept),
-        tombstones=sum(t.event == identity for t in state.tombstones.all),
+        # Counted only where the event cannot say it: there may be very many.
+        tombstones=sum(t.event == identity for t in state.tombstones.all)
+        if forgotten is None
+        else len(forgotten.tombstones),
         repeated=repeated,
     )
 

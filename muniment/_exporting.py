@@ -74,14 +74,19 @@ class _Exporter:
         """Return a memory as it is written."""
         record = self._views.record(memory, self._at)
         parts, retired = self._parts_of(memory), _retirement(memory)
-        return _exported(memory, record) | {
-            "retired_from": None if retired is None else format_instant(retired.until),
-            "retired_for": None if retired is None else self._reasons.get(retired.event),
-            "links": self._links_from(memory),
-            "entitled": all(part.entitled for part in parts),
-            "settled": bool(parts) and all(part.settled for part in parts),
-            "parts": [_part(part) for part in parts] if len(parts) > 1 else None,
-        }
+        lost = {} if record.unreadable is None else {"unreadable": record.unreadable}
+        return (
+            _exported(memory, record)
+            | lost
+            | {
+                "retired_from": None if retired is None else format_instant(retired.until),
+                "retired_for": None if retired is None else self._reasons.get(retired.event),
+                "links": self._links_from(memory),
+                "entitled": all(part.entitled for part in parts),
+                "settled": bool(parts) and all(part.settled for part in parts),
+                "parts": [_part(part) for part in parts] if len(parts) > 1 else None,
+            }
+        )
 
     def _links_from(self, memory: Memory) -> list[tuple[str, str]]:
         links = self._state.register.links_at.get(memory.id, ())

@@ -99,7 +99,7 @@ class Views:
         body = None if memory.erasure is not None else self._state.read_memory(memory.place)
         fields = _NO_WORDS if body is None else _body_fields(body)
         if memory.erasure is None:
-            return fields
+            return fields if body is not None else fields | {"unreadable": self._state.unreadable.get(memory.place)}
         erasure = memory.erasure
         return fields | {
             "erased_at": to_datetime(erasure.recorded_at),

@@ -5,7 +5,8 @@ Steps of a checkpoint, under the writer lock and after catching up, with what a 
 
     1. the anchor is read, and compared with the log when it is not the one that was compared last
     2. the head is signed, where there is a log key: never one that the anchor contradicts
-    3. STORE/checkpoints/SIZE.note is written: one more note, of events that are durable
+    3. STORE/checkpoints/SIZE.note is written: one more note, of events that are durable. One that nobody asked for
+       (after a forget, at sealing) is not synced: a power cut may take it back, or leave it empty and passed over
     4. older notes are thinned out, once in a while: the newest eight stay, and one for each doubling of the distance
        from the head
     5. the anchor is replaced, atomically: it stands at the old or at the new checkpoint, and both are true
@@ -174,9 +175,11 @@ class Witness:
             origin=tip.origin, size=tip.size, root=tip.root.hex(), signed=key is not None, key=named, note=text
         ), text
 
-    def write(self, tree: Tree, head: Head, new_log: Callable[[], Log]) -> Checkpoint:
+    def write(self, tree: Tree, head: Head, new_log: Callable[[], Log], *, synced: bool) -> Checkpoint:
         """
         Write a checkpoint of the head, and advance the anchor. The caller holds the writer lock and has caught up.
+
+        The anchor is durable when this returns, and so is the store's own note where it is `synced`.
 
         Raises:
             AnchorMismatch: the anchor has moved to where this log does not lead: a copy of the store went on too.
@@ -191,7 +194,11 @@ class Witness:
         self.note_place(head, tree)
         checkpoint, text = self.make(tree)
         if tree.seq:
-            self._disk.replace_file(self._directory / f"{tree.seq}{_SUFFIX}", text.encode())
+            path = self._directory / f"{tree.seq}{_SUFFIX}"
+            if synced:
+                self._disk.replace_file(path, text.encode())
+            else:
+                self._disk.write_file(path, text.encode(), synced=False)
             self._thin_out()
         self._size = tree.seq
         self._advance(anchor, tree.seq, text)
@@ -247,12 +254,12 @@ class Witness:
         self._compared = read_anchor(self.path)
 
     def _thin_out(self) -> None:
-        paths = {int(path.stem): path for path in self._notes()}
-        superfluous = set(paths).difference(kept_sizes(paths))
+        sizes = [int(path.stem) for path in self._notes()]
+        superfluous = set(sizes).difference(kept_sizes(sizes))
         # Not one by one: removing a file takes as long as a write does, and each forget writes a checkpoint.
         if len(superfluous) > _REMOVED_AT_ONCE:
             for size in superfluous:
-                self._disk.remove(paths[size])
+                self._disk.remove(self._directory / f"{size}{_SUFFIX}")
 
     def _notes(self) -> list[Path]:
         notes = (path for path in self._directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal())

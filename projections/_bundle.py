@@ -14,6 +14,7 @@ from muniment.events import (
     Forgotten,
     LedgerTombstone,
     Location,
+    LogCorrupt,
     MemoryBody,
     MemoryEnvelope,
     RollbackAccepted,
@@ -50,12 +51,20 @@ def without_collection() -> Generator[None, None, None]:
 class Projections:
     """Register, tombstones, recall and tree over one log, and the beliefs that are read from the register."""
 
-    def __init__(self, open_body: Callable[[Event], Body | None], read_body: Callable[[Location], Body | None]) -> None:
+    def __init__(
+        self,
+        open_body: Callable[[Event], Body | None],
+        read_body: Callable[[Location], Body | None],
+        *,
+        salvage: bool = False,
+    ) -> None:
+        """Begin before the first event. With `salvage`, a body that is damaged is None, and why is in `unreadable`."""
         self.register = Register(open_body)
         self.tombstones = Tombstones()
         self.tree = Tree()
         self.beliefs = Beliefs(self.register)
-        self._read = read_body
+        self._read_body, self._salvage = read_body, salvage
+        self.unreadable: dict[Location, str] = {}
         self.recall = Recall(self.register, self.read_memory)
 
     @property
@@ -110,11 +119,23 @@ class Projections:
 
     def read_memory(self, place: Location) -> MemoryBody | None:
         """Return the words of a memory, or None when they were forgotten."""
-        return cast("MemoryBody | None", self._read(place))
+        return cast("MemoryBody | None", self.read_body(place))
 
     def read_body(self, place: Location) -> Body | None:
-        """Return any event's body, or None when it has none or it was forgotten."""
-        return self._read(place)
+        """
+        Return any event's body, or None when it has none or it was forgotten.
+
+        Raises:
+            LogCorrupt: its bytes are no longer those that were read first, and nothing is to be salvaged.
+            KeyMissing: its key is gone, and no forget explains it.
+        """
+        try:
+            return self._read_body(place)
+        except LogCorrupt as error:
+            if not self._salvage:
+                raise
+            self.unreadable[place] = str(error)
+            return None
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each projection, equal for live and rebuilt ones of the same log."""
@@ -146,7 +167,7 @@ class Projections:
 
     def load_records(self, sections: Sections, chunks: Collection[int]) -> None:
         """Stand on what was saved of memories, links and words; raises as `load` does."""
-        self.register.load(sections, self._read)
+        self.register.load(sections, self.read_body)
         self.beliefs.load(sections)
         self.recall.load(sections.between("recall", 0, FAR_FUTURE), chunks)
 

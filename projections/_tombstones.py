@@ -108,10 +108,6 @@ class Tombstones:
                 return tombstone
         return None
 
-    def forms(self) -> set[int]:
-        """Return the numbers of the normal forms in use: a write is checked under each."""
-        return {tombstone.form for tombstone in self.all}
-
     def digest(self) -> bytes:
         """Return a hash of the whole set."""
         return blake3(self.save()).digest()

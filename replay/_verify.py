@@ -88,7 +88,7 @@ def verify_log(path: Path, reader: Reader, *, sizes: Iterable[int] = (), process
 
 def orphan_bytes(reader: Reader) -> Iterator[str]:
     """Yield what lies behind the last whole frame: an unfinished commit that the next writer sets aside."""
-    rest = reader.log.bytes_after_head()
+    rest = len(reader.log.remains())
     if rest:
         yield f"{rest} bytes of an unfinished commit after event {reader.head.seq}"
 

@@ -130,7 +130,7 @@ def test_a_damaged_log_still_reads_up_to_the_damage_and_is_not_written_to(world:
     agent = world.speaker(AGENT)
     agent.remember("before the damage")
     (segment,) = (world.path / "log").glob("*.seg")
-    whole = segment.stat().st_size
+    whole = world.store.head.offset
     agent.remember("in the damage")
     agent.remember("after the damage")
     world.store.close()
@@ -144,6 +144,59 @@ def test_a_damaged_log_still_reads_up_to_the_damage_and_is_not_written_to(world:
     with muniment.open(world.path, model="none", read_only=True) as store:
         assert ["before the damage"] == contents(store.session(scope=SCOPE, actor=AGENT).list())
     assert bytes(data) == segment.read_bytes()
+
+
+def test_a_byte_that_rots_under_a_snapshot_costs_a_reader_one_memory_and_names_it(world: World) -> None:
+    """The snapshot has seen the frame whole, so that nothing reads it again before somebody asks for what it holds."""
+    agent = world.speaker(AGENT)
+    said = {agent.remember(f"note {n} about the launch").id: f"note {n} about the launch" for n in range(6)}
+    begin = world.store.head.offset
+    victim = agent.remember("it rots, and says when the launch is")
+    end = world.store.head.offset
+    said |= {
+        victim.id: "it rots, and says when the launch is",
+        agent.remember("and one after it").id: "and one after it",
+    }
+    world.store.close()
+    (segment,) = (world.path / "log").glob("*.seg")
+    whole = segment.read_bytes()
+    unreadable = 0
+    for at in range(begin, end, 13):
+        data = bytearray(whole)
+        data[at] ^= 0x10
+        segment.write_bytes(data)
+        with muniment.open(world.path, model="none", read_only=True) as store:
+            reader = store.session(scope=SCOPE, actor=AGENT)
+            found = {record.id: record for record in reader.list()}
+            assert list(said) == list(found)
+            lost = {one.id for one in found.values() if one.content is None}
+            assert lost <= {victim.id}
+            assert {i: text for i, text in said.items() if i not in lost} == {
+                one.id: one.content for one in found.values() if one.id not in lost
+            }
+            if lost:
+                unreadable += 1
+                assert f"damaged at event {victim.seq} ({segment.name}" in str(found[victim.id].unreadable)
+                assert "active" == found[victim.id].status, "what it is stands in memory, only its words are lost"
+            assert victim.id not in lost or victim.id not in {
+                hit.id for hit in reader.recall("when is the launch") if hit.content
+            }
+            assert not store.verify().ok
+    assert unreadable > 10
+    segment.write_bytes(whole[: end - 60] + b"rot" + whole[end - 57 :])
+    with muniment.open(world.path, model="none") as store:
+        session = store.session(scope=SCOPE, actor=AGENT)
+        with pytest.raises(muniment.Corrupt, match=f"damaged at event {victim.seq}"):
+            session.list()
+    exported = world.path.parent / "salvaged.jsonl"
+    with muniment.open(world.path, model="none", read_only=True) as store, exported.open("w") as file:
+        assert len(said) == store.export(SCOPE, file)
+    with muniment.open(world.path.parent / "new", create=True, model="none") as store:
+        report = store.import_file(exported, scope=SCOPE)
+        assert (len(said) - 1, ["damaged"]) == (report.written, list(report.skipped_codes))
+        assert set(said.values()) - {said[victim.id]} == set(contents(store.session(scope=SCOPE, actor=AGENT).list()))
+    segment.write_bytes(whole)
+    world.store = world.open_again()
 
 
 def test_a_lost_key_is_an_error_and_never_an_empty_memory(world: World) -> None:

@@ -18,6 +18,8 @@ from muniment.events._lock import Mark, WriterLock
 from tests.checkout import ROOT
 from tests.processes import start
 
+from .stores import end_of_log
+
 LOG_ID = bytes(range(16))
 
 
@@ -59,11 +61,13 @@ class Embedded:
     def die_within(self, where: Path, frame: bytes, share: float) -> None:
         """Leave the mark, and a beginning of the frame behind the last one."""
         path = self._last_segment(where)
+        end = end_of_log(path)
         lock = WriterLock(where / "lock", where / "log")
         with lock.hold():
-            lock.set_mark(Mark(int(path.stem), path.stat().st_size))
+            lock.set_mark(Mark(int(path.stem), end))
         lock.close()
-        with path.open("ab") as file:
+        with path.open("r+b") as file:
+            file.seek(end)
             file.write(frame[: int(share * len(frame))])
 
     def alter(self, where: Path) -> None:

@@ -308,13 +308,14 @@ class FaultyDisk(Disk):
                 self._files.pop(identity, None)
                 directory.change({path.name: None})
 
-    def write_file(self, path: Path, data: bytes) -> None:
-        """As the real disk, in three operations."""
+    def write_file(self, path: Path, data: bytes, *, synced: bool = True) -> None:
+        """As the real disk, in three operations, or two."""
         with typed(path, path.name):
             fd = self._open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
             try:
                 self.write(fd, data)
-                self.sync(fd)
+                if synced:
+                    self.sync(fd)
             finally:
                 os.close(fd)
 

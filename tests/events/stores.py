@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from muniment.events._codec import SEGMENT_HEADER_BYTES, frame_size, is_frame_header
 from muniment.events._disk import Disk
 from muniment.events._door import Door, Moment
 from muniment.events._files import create_store, find_store
@@ -175,6 +176,14 @@ def contents(path: Path) -> dict[str, bytes]:
     if "lock" in found:
         found["lock"] = found["lock"][:MARK_BYTES]  # who held it last is another with every opening
     return found
+
+
+def end_of_log(segment: Path) -> int:
+    """Return where the last frame of a segment ends, and its room begins if it has any."""
+    data, at = segment.read_bytes(), SEGMENT_HEADER_BYTES
+    while is_frame_header(data, at):
+        at += frame_size(data[at:])
+    return at
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -113,9 +113,10 @@ def test_i05_the_log_is_not_rewritten_by_a_forget(path: Path) -> None:
     with opened(path) as store:
         one, _ = store.remember("red", "green")
         (before,) = contents(path / "log").values()
+        written = before[: store.door.head.offset]
         store.forget(one)
         (after,) = contents(path / "log").values()
-        assert before == after[: len(before)]
+        assert written == after[: len(written)]
 
 
 def test_i05_a_forget_whose_erasure_failed_is_an_error_and_is_finished_by_the_next_append(tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from muniment.events._disk import Disk
 from muniment.events._errors import DiskFailed, DiskFull, KeyMissing
-from muniment.events._keys import SLOTS_PER_PAGE, KeyTree, LedgerTombstone, _read_root_slots
+from muniment.events._keys import SLOTS_PER_PAGE, KeyTree, _read_root_slots
+from muniment.events._ledger import Ledger, LedgerTombstone
 
 from .faults import Fault, FaultyDisk, HastyDisk, NothingSurvives, Outcome, PowerCut
 from .stores import contents
@@ -89,14 +91,24 @@ def test_i05_a_stolen_copy_of_the_keys_directory_opens_nothing_without_the_root(
         opened(tmp_path / "here")
 
 
-def test_the_ledger_grows_unless_it_is_replaced(tmp_path: Path) -> None:
+def test_the_ledger_grows_with_each_forget_and_reads_back_the_same(tmp_path: Path) -> None:
     tree = make(tmp_path)
-    tree.shred({1}, tombstones=[TOMBSTONE])
-    tree.shred({2}, tombstones=[TOMBSTONE])
-    assert 2 == len(opened(tmp_path).ledger)
-    tree.shred((), tombstones=[TOMBSTONE], replace_tombstones=True)
-    assert 1 == len(opened(tmp_path).ledger)
-    assert frozenset({1, 2}) == opened(tmp_path).shredded
+    for slots in ({1}, {200, 2}, {2, 3}, set[int]()):
+        tree.shred(slots, tombstones=[TOMBSTONE])
+        again = opened(tmp_path)
+        assert (tree.ledger, tree.shredded) == (again.ledger, again.shredded)
+        assert 201 >= again.first_never_shredded == tree.first_never_shredded == 1 + max(again.shredded)
+    assert (4, frozenset({1, 2, 3, 200})) == (len(again.ledger), again.shredded)
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 65_535, 65_536])
+def test_a_ledger_is_encoded_piece_by_piece_as_in_one(count: int) -> None:
+    decode = msgspec.msgpack.Decoder(tuple[frozenset[int], tuple[LedgerTombstone, ...]]).decode
+    for first in {0, min(count, 1), count}:
+        ledger = Ledger(frozenset(range(first)), (TOMBSTONE,) * first)
+        ledger = ledger.with_shredded(range(count), (TOMBSTONE,) * (count - first))
+        assert (frozenset(range(count)), (TOMBSTONE,) * count) == decode(msgspec.msgpack.encode(ledger.encoded()))
+        assert count == ledger.first_never_shredded
 
 
 def test_chunk_keys_are_kept_and_dropped(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from muniment.events._errors import DiskFull, LogCorrupt, MunimentError, StoreRe
 from muniment.events._lock import Mark, WriterLock
 from muniment.events._log import Log
 from muniment.events._torn import TornTail
+from tests.processes import start
 
 from .faults import Fault, FaultyDisk, HastyDisk, NothingSurvives, Outcome
 from .stores import contents
@@ -61,11 +62,15 @@ def read(log: Log) -> list[list[bytes]]:
 
 
 def filled(where: Path, *, segment_bytes: int = 1 << 20) -> list[list[bytes]]:
-    """Make a log of four batches."""
+    """Make a log of four batches, left without room as a store is that was closed."""
     log = opened(make(where), segment_bytes=segment_bytes)
     batches = [append(log, *sizes) for sizes in ((10,), (600, 0, 7), (300,), (40, 40))]
+    log.cut_room()
     log.close()
     return batches
+
+
+ROOM = pytest.mark.parametrize("room", [0, 5, 3_000], ids="room of {}".format)
 
 
 def recover(log: Log) -> TornTail | None:
@@ -139,7 +144,8 @@ def test_an_event_is_read_by_its_place(tmp_path: Path) -> None:
     log.close()
 
 
-def test_i02_any_flipped_bit_is_damage_and_its_place_is_named(tmp_path: Path) -> None:
+@ROOM
+def test_i02_any_flipped_bit_is_damage_and_its_place_is_named(room: int, tmp_path: Path) -> None:
     batches = filled(tmp_path)
     (path,) = (tmp_path / "log").glob("*.seg")
     whole = path.read_bytes()
@@ -147,7 +153,7 @@ def test_i02_any_flipped_bit_is_damage_and_its_place_is_named(tmp_path: Path) ->
     starts = [(located.frame.first_seq, located.offset) for located in log.read_new()]
     log.close()
     for at in range(SEGMENT_HEADER_BYTES, len(whole)):
-        bad = bytearray(whole)
+        bad = bytearray(whole + bytes(room))
         bad[at] ^= 1 << at % 8
         path.write_bytes(bad)
         frame = max(n for n, (_, start) in enumerate(starts) if start <= at)
@@ -164,7 +170,9 @@ def test_i02_any_flipped_bit_is_damage_and_its_place_is_named(tmp_path: Path) ->
         assert bytes(bad) == path.read_bytes()
 
 
-def test_i10_a_log_cut_at_every_byte_of_its_last_frame_is_recovered(tmp_path: Path) -> None:
+@ROOM
+def test_i10_a_log_cut_at_every_byte_of_its_last_frame_is_recovered(room: int, tmp_path: Path) -> None:
+    """It ends there, or goes on with zeros: as a frame does that was half written over room."""
     batches = filled(tmp_path)
     (path,) = (tmp_path / "log").glob("*.seg")
     whole = path.read_bytes()
@@ -172,10 +180,11 @@ def test_i10_a_log_cut_at_every_byte_of_its_last_frame_is_recovered(tmp_path: Pa
     start = [located.offset for located in log.read_new()][-1]
     log.close()
     for size in range(start, len(whole)):
-        path.write_bytes(whole[:size])
+        path.write_bytes(whole[:size] + bytes(len(whole) - size + room if room else 0))
         log = opened(tmp_path)
         torn = recover(log)
-        assert (None if size == start else size - start) == (torn and torn.size)
+        left = whole[start:size].rstrip(b"\0")
+        assert (len(left) or None) == (torn and torn.size)
         assert batches[-1] != append(log, 33)
         log.close()
         again = opened(tmp_path)
@@ -183,7 +192,114 @@ def test_i10_a_log_cut_at_every_byte_of_its_last_frame_is_recovered(tmp_path: Pa
         assert again.damage is None
         again.close()
         if torn:
-            assert whole[start:size] == (tmp_path / "log" / torn.kept_in).read_bytes()
+            assert left == (tmp_path / "log" / torn.kept_in).read_bytes()
+
+
+def test_a_bit_in_the_room_is_reported_and_hides_no_event(tmp_path: Path) -> None:
+    """As the remains of a commit where it could be one, else as damage: zeros do not change by themselves."""
+    batches = filled(tmp_path)
+    (path,) = (tmp_path / "log").glob("*.seg")
+    whole = path.read_bytes()
+    found = list[bool]()
+    for at in range(0, 3_000, 97):
+        bad = bytearray(whole + bytes(3_000))
+        bad[len(whole) + at] = 8
+        path.write_bytes(bad)
+        log = opened(tmp_path)
+        assert batches == read(log)
+        found.append(log.damage is None)
+        if log.damage is None:
+            assert at + 1 == len(log.remains())
+            assert recover(log) is not None
+        log.close()
+    assert {True, False} == set(found)
+
+
+def test_i02_zeros_behind_a_sealed_segment_are_damage(tmp_path: Path) -> None:
+    paths = segments_of(tmp_path)
+    with paths[1].open("ab") as file:
+        file.write(bytes(700))
+    assert isinstance(damage_of(tmp_path), LogCorrupt)
+
+
+def test_i10_nothing_is_written_where_something_stands(tmp_path: Path) -> None:
+    """Whoever appends where the head is no longer the end has another process's frame before him, or a cut log."""
+    log, other = opened(make(tmp_path), locked=False), opened(tmp_path, locked=False)
+    append(log, 10)
+    list(other.read_new())
+    theirs = append(other, 20)
+    with pytest.raises(LogCorrupt, match="without the lock"):
+        append(log, 30)
+    os.truncate(log.segments()[-1], SEGMENT_HEADER_BYTES + 5)
+    with pytest.raises(LogCorrupt, match="without the lock"):
+        append(other, 30)
+    assert 20 == len(theirs[0]) - len(event(1, b""))
+    log.close()
+    other.close()
+
+
+class _Finishing(WriterLock):
+    """A writer that finishes its frame, and clears its mark, between a reader's look at the bytes and at the mark."""
+
+    lacking: tuple[Path, int, bytes] | None = None
+
+    def mark(self) -> Mark | None:
+        if self.lacking is not None:
+            path, at, data = self.lacking
+            self.lacking = None
+            with path.open("r+b") as file:
+                file.seek(at)
+                file.write(data)
+        return None
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.99])
+def test_i10_a_frame_that_is_finished_while_it_is_read_is_read_again(share: float, tmp_path: Path) -> None:
+    batches = filled(tmp_path)
+    (path,) = (tmp_path / "log").glob("*.seg")
+    whole = path.read_bytes()
+    start_of_last = [located.offset for located in opened(tmp_path).read_new()][-1]
+    cut = start_of_last + int(share * (len(whole) - start_of_last))
+    path.write_bytes(whole[:start_of_last] + bytes(9_000))
+    lock = _Finishing(tmp_path / "lock", tmp_path / "log")
+    log = Log(tmp_path / "log", LOG_ID, HastyDisk(), lock=lock, read_only=True)
+    for following in (False, True):
+        path.write_bytes(whole[:start_of_last] + bytes(9_000))
+        log.rewind()
+        if following:
+            assert batches[:-1] == read(log)
+        path.write_bytes(whole[:cut] + bytes(9_000))
+        lock.lacking = path, cut, whole[cut:]
+        assert (batches[-1:] if following else batches) == read(log)
+        assert log.damage is None
+    log.close()
+    lock.close()
+
+
+_BIG_FRAMES = """
+import sys
+from pathlib import Path
+from tests.events.test_log import append, opened
+log = opened(Path(sys.argv[1]), segment_bytes=6 << 20)
+for n in range(150):
+    with log._lock.hold():
+        append(log, 30_000 + n, 90_000, n)
+log.close()
+"""
+
+
+def test_i10_a_reader_beside_a_writer_never_takes_a_frame_for_damage(tmp_path: Path) -> None:
+    """Frames are written over room: a reader may see half of one, and must read it again."""
+    reader = opened(make(tmp_path), read_only=True, segment_bytes=6 << 20)
+    seen = 0
+    with start(_BIG_FRAMES, tmp_path) as writer:
+        while writer.poll() is None:
+            seen += sum(map(len, read(reader)))
+            assert reader.damage is None
+    assert 0 == writer.returncode
+    assert 450 == seen + sum(map(len, read(reader)))
+    assert 3 <= len(reader.segments())
+    reader.close()
 
 
 def test_i02_a_chained_event_that_is_shorter_than_its_header_is_damage(tmp_path: Path) -> None:
@@ -281,6 +397,7 @@ def test_garbage_after_the_last_frame_never_hides_or_changes_it(
 def test_recovery_condemns_the_slots_that_a_torn_frame_names_and_no_others(tmp_path: Path) -> None:
     log = opened(make(tmp_path))
     log.append([event(1, slot=4)], 1001)
+    log.cut_room()
     data, _ = format_frame(2, [event(2, slot=6), event(3, slot=4), event(4, slot=9)], log.head.chain)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # a head's chain is a digest
     log.close()
     (path,) = (tmp_path / "log").glob("*.seg")
@@ -334,23 +451,24 @@ def damage_of(where: Path) -> MunimentError | None:
     return log.damage
 
 
-def allocated(path: Path) -> int:
-    return path.stat().st_blocks * 512
-
-
-def test_room_that_is_asked_for_ahead_makes_no_file_longer_and_is_given_back(tmp_path: Path) -> None:
+def test_room_is_made_for_many_frames_and_cut_off_when_a_segment_is_sealed_or_the_store_is_closed(
+    tmp_path: Path,
+) -> None:
     log = opened(make(tmp_path), segment_bytes=40_000)
+    sizes, before = set[int](), 0
     while len(log.segments()) == 1:
-        append(log, 3_000)
-        last = log.segments()[-1]
-        assert log.head.offset == last.stat().st_size
+        before = log.head.offset
+        append(log, 300)
+        sizes.add(log.segments()[0].stat().st_size)
+    assert 5 >= len(sizes)
     sealed, last = log.segments()
-    assert allocated(sealed) < sealed.stat().st_size + 8_192
-    before = last.read_bytes()
-    log.give_back()
-    assert (before, True) == (last.read_bytes(), allocated(last) < len(before) + 8_192)
-    append(log, 3_000)
+    assert before == sealed.stat().st_size
+    assert log.head.offset < last.stat().st_size <= 40_000
+    log.cut_room()
     assert log.head.offset == last.stat().st_size
+    log.cut_room()
+    append(log, 3_000)
+    assert log.head.offset < last.stat().st_size
     log.close()
     again = opened(tmp_path, segment_bytes=40_000)
     assert log.head.seq == sum(map(len, read(again)))
@@ -358,22 +476,29 @@ def test_room_that_is_asked_for_ahead_makes_no_file_longer_and_is_given_back(tmp
     again.close()
 
 
-class _NoRoomAhead(HastyDisk):
-    """Has no room to give ahead of use, or no such call."""
+def test_a_writer_goes_on_in_the_room_that_another_left(tmp_path: Path) -> None:
+    one, other = opened(make(tmp_path)), opened(tmp_path)
+    batches: list[list[bytes]] = []
+    for n in range(6):
+        writer = (one, other)[n % 2]
+        list(writer.read_new())
+        batches.append(append(writer, 200 + n))
+    (path,) = one.segments()
+    assert 17_000 > path.stat().st_size > one.head.offset, "room was made once"
+    one.close()
+    other.close()
+    again = opened(tmp_path)
+    assert batches == read(again)
+    again.close()
 
-    asked = 0
 
-    def reserve(self, fd: int, at: int, size: int) -> None:
-        self.asked += 1
-        super().reserve(fd, at, 1 << 62)
-
-
-def test_a_disk_that_gives_no_room_ahead_is_written_to_all_the_same(tmp_path: Path) -> None:
-    disk = _NoRoomAhead()
-    log = opened(make(tmp_path), disk)
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_disk_that_has_no_room_ahead_is_written_to_all_the_same(outcome: Outcome, tmp_path: Path) -> None:
+    disk = FaultyDisk(make(tmp_path), fault=Fault(1, errno.ENOSPC, outcome))
+    log = opened(tmp_path, disk)
     batches = [append(log, 300) for _ in range(5)]
     log.close()
-    assert 1 == disk.asked
+    assert ["overwrite", "truncate", "overwrite", "sync"] == [done.kind for done in disk.operations[:4]]
     again = opened(tmp_path)
     assert batches == read(again)
     again.close()
@@ -423,7 +548,7 @@ def test_i02_the_first_segment_of_another_log_is_damage(tmp_path: Path) -> None:
 
 
 def test_i10_a_failed_sync_stops_the_writer(tmp_path: Path) -> None:
-    disk = FaultyDisk(make(tmp_path), fault=Fault(2, errno.EIO, Outcome.NOTHING))
+    disk = FaultyDisk(make(tmp_path), fault=Fault(3, errno.EIO, Outcome.NOTHING))
     log = opened(tmp_path, disk)
     with pytest.raises(WriterPoisoned, match="fdatasync"):
         append(log, 10)
@@ -436,7 +561,7 @@ def test_i10_a_failed_sync_stops_the_writer(tmp_path: Path) -> None:
 def test_i10_a_frame_that_a_failed_sync_left_in_memory_is_shown_to_nobody_before_it_is_durable(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     make(tmp_path / "disk" / "here")
-    disk = FaultyDisk(tmp_path / "disk", fault=Fault(2, errno.EIO, Outcome.NOTHING))
+    disk = FaultyDisk(tmp_path / "disk", fault=Fault(3, errno.EIO, Outcome.NOTHING))
     log = opened(tmp_path / "disk" / "here", disk)
     with pytest.raises(WriterPoisoned):
         append(log, 10)
@@ -458,7 +583,7 @@ def test_i10_a_frame_that_a_failed_sync_left_in_memory_is_shown_to_nobody_before
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_i10_a_full_disk_is_a_typed_error_and_the_next_append_works(outcome: Outcome, tmp_path: Path) -> None:
-    disk = FaultyDisk(make(tmp_path), fault=Fault(1, errno.ENOSPC, outcome))
+    disk = FaultyDisk(make(tmp_path), fault=Fault(2, errno.ENOSPC, outcome))
     log = opened(tmp_path, disk)
     with pytest.raises(DiskFull):
         append(log, 10)
@@ -471,8 +596,8 @@ def test_i10_a_full_disk_is_a_typed_error_and_the_next_append_works(outcome: Out
 
 def test_i10_a_short_write_that_cannot_be_taken_back_stops_the_writer(tmp_path: Path) -> None:
     class Stuck(HastyDisk):
-        def write(self, fd: int, data: bytes) -> None:
-            super().write(fd, data[:50])
+        def overwrite(self, fd: int, data: bytes, at: int) -> None:
+            super().overwrite(fd, data[:50], at)
             raise OSError(errno.ENOSPC, "full")
 
         def truncate(self, fd: int, size: int) -> None:

@@ -146,7 +146,7 @@ def test_i05_no_byte_of_the_log_is_rewritten_and_it_still_verifies(world: World)
     agent = world.speaker(AGENT)
     receipts = agent.remember_many([{"content": f"{SECRET} {n}"} for n in range(5)])
     (segment,) = (world.path / "log").glob("*.seg")
-    before = segment.read_bytes()
+    before = segment.read_bytes()[: world.store.head.offset]
 
     for receipt in receipts[:3]:
         agent.forget(receipt.id, reason="asked")
