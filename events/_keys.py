@@ -94,6 +94,7 @@ class KeyTree:
         self._root_fd: int | None = None
         self._root, self._table = self._load()
         self._last_counted: tuple[_Table | None, Counter[_PageFile]] = (None, Counter())
+        self._is_swept = False
 
     @classmethod
     def create(cls, root_path: Path, directory: Path, disk: Disk) -> KeyTree:
@@ -182,6 +183,7 @@ class KeyTree:
             return False
         self._root, self._table = self._load()
         if before != (self._table.epoch, self._table.revision):
+            self._is_swept = False
             self._cache.clear()
             return True
         return False
@@ -275,8 +277,10 @@ class KeyTree:
         self._last_counted = (table, +files)
         self._cache.update(fresh)
         self._write_root_slot(1 - epoch % 2, epoch, root)
-        for name in superseded:
+        # A crash of whoever was here before may have left others, and listing takes long where there are many.
+        for name in superseded if self._is_swept else self._superfluous():
             self._disk.remove(self._directory / name)
+        self._is_swept = True
 
     def resume(self) -> None:
         """Finish a rotation that was interrupted, or whose outcome is unknown; usually there is nothing to do."""
@@ -288,11 +292,13 @@ class KeyTree:
             current = slots.index((epoch, root))
             self._write_root_slot(current, epoch, root)
             self._write_root_slot(1 - current, epoch, root)
+        for name in self._superfluous():
+            self._disk.remove(self._directory / name)
+
+    def _superfluous(self) -> list[str]:
         keep = {_pages_name(*file) for file in self._page_files()}
         keep.add(_table_name(self._table.epoch, self._table.revision))
-        for name in os.listdir(self._directory):
-            if name not in keep:
-                self._disk.remove(self._directory / name)
+        return [name for name in os.listdir(self._directory) if name not in keep]
 
     def _page_files(self) -> Counter[_PageFile]:
         # How many pages of each file are in use; counting them again takes as long as a sync where there are many.

@@ -259,3 +259,17 @@ def test_a_full_disk_is_a_typed_error_and_changes_no_key(tmp_path: Path) -> None
     disk.arm()
     tree.shred({3})
     assert before[3] != tree.slot_key(3)
+
+
+def test_what_a_crash_left_goes_with_the_first_forget_and_after_another_process_was_here(tmp_path: Path) -> None:
+    tree, other = make(tmp_path), opened(tmp_path)
+    orphan = tmp_path / "keys" / "pages-0000000000000001-00000009"
+    orphan.write_bytes(b"left by a power cut")
+    tree.shred({1})
+    assert not orphan.exists()
+    other.reload()
+    other.shred({2})
+    orphan.write_bytes(b"left by another's crash")
+    assert tree.reload()
+    tree.shred({3})
+    assert not orphan.exists()
