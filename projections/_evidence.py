@@ -103,13 +103,15 @@ class Witnesses:
         alone = (near[0] < 0) & (near[1] < 0)
         question, index, upto = self._question, self._index, self._upto
         named = self._hold([spoken_by(term) for term in question.terms], rows)
+        # Between people a question says little; what a user asks an assistant says what the user is about.
+        by_user = index.among(rows, USER, upto)
         columns: list[Reals | NDArray[np.bool_] | float] = [
             *meanings,
             self._coverage(held),
             self._coverage(held | np.bitwise_or.reduce(nearby, axis=0)),
             self._passage(seen, rows, beyond),
-            named | index.among(rows, USER, upto) if question.says_i else named,
-            index.among(rows, ASKS, upto),
+            named | by_user if question.says_i else named,
+            index.among(rows, ASKS, upto) & ~by_user,
             np.log1p(np.where(alone, LONG, np.minimum(index.lengths(rows), LONG))),
             index.among(rows, NAMES_A_TIME, upto) if question.asks_when else 0.0,
             nearness(question.dates, self._instants(rows)) if question.dates else 0.0,

@@ -213,6 +213,17 @@ def test_what_depends_on_a_condition_comes_after_what_simply_holds(world: World)
     assert 1.0 == pytest.approx(hits[0].score - hits[1].score)
 
 
+def test_a_question_says_little_unless_a_user_asks_it_of_an_assistant(world: World) -> None:
+    session = world.speaker(AGENT)
+    text = "Could the quince tree near the gate bear fruit this year"
+    told, asked, by_user = (
+        session.remember(text + end, kind="chat", metadata=metadata, source=f"talk:{n}").id
+        for n, (end, metadata) in enumerate(((".", {}), ("?", {}), ("?", {"role": "user"})))
+    )
+    scores = {hit.id: hit.score for hit in session.recall("quince fruit")}
+    assert scores[told] == scores[by_user] > scores[asked]
+
+
 def test_words_that_nothing_found_holds_weaken_the_evidence_unless_they_only_ask(world: World) -> None:
     agent = world.speaker(AGENT)
     agent.remember("the blue bicycle was bought in Ghent")
