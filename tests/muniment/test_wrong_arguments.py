@@ -62,6 +62,11 @@ MISTAKES: dict[str, Callable[[Doors], object]] = {
     "a bare name prohibited": lambda d: d.ann.prohibit("email.send", reason="never"),
     "seconds as a number": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=3600),
     "no expiry": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=None),
+    "an expiry in digits of another script": lambda d: d.ann.confirm(
+        EMAIL, agent="agent:planner", expires_in="\uff11h"
+    ),
+    "a number left out in digits of another script": lambda d: d.store.replay(to="HEAD", without=["seq=\uff11"]),
+    "numbers left out up to a raised one": lambda d: d.store.replay(to="HEAD", without=["seq=1..\u00b2"]),
     "no time at all": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=timedelta(0)),
     "uses as a text": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", uses="1"),
     "uses as a truth value": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", uses=True),
