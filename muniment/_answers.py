@@ -192,7 +192,7 @@ class LinkView(Answer, frozen=True, kw_only=True):
 
 
 class EvidenceView(Answer, frozen=True, kw_only=True):
-    """One cited memory, and what the guard made of it."""
+    """One cited memory, and what the guard made of it. What names no memory stands as it was typed: `not_found`."""
 
     id: str
     verdict: str

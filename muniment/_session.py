@@ -37,7 +37,7 @@ from muniment.gate import (
 from muniment.projections import Command, PairModel
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Revision
-from ._deciding import check_cited, decided_draft, decision_of, question_of, recorded_decision
+from ._deciding import check_cited, decided_draft, decision_of, name_unknown, question_of, recorded_decision
 from ._erasing import check_forget, dry_receipt, erasure_receipt, repeated_erasure
 from ._once import append_once
 from ._revising import check_act
@@ -397,13 +397,13 @@ class Session(Writing):
             key = engine.values.payload_key(_encode(("decide", format_action(action), asked, cited)))
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
-                return self._recorded(repeat)
+                return self._recorded(repeat, cited)
             engine.admission.check_scope(handle.scope)
-            ids = tuple(self._cited_id(i, engine.state.seq) for i in cited)
+            ids, unknown = self._cited_ids(cited, engine.state.seq)
             question = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
             verdict = engine.guard.decide(question)
             if dry_run or verdict.use in (Use.PLANNING, Use.ANSWER):
-                return decision_of(verdict, question, engine.files.store_id, None)
+                return name_unknown(decision_of(verdict, question, engine.files.store_id, None), unknown)
 
             def plan(at: Moment) -> list[Draft]:
                 # Decided again under the lock, after catching up: another process may have spent the confirmation.
@@ -414,17 +414,17 @@ class Session(Writing):
 
             done = append_once(engine, handle, command_id, key, plan)
             if isinstance(done, Command):
-                return self._recorded(done)
+                return self._recorded(done, cited)
             if done is None:
                 raise AssertionError("a decision wrote nothing")
             record = engine.state.register.decisions[done.events[0].header.id]
-            return recorded_decision(engine.state, record, question, engine.files.store_id)
+            return name_unknown(recorded_decision(engine.state, record, question, engine.files.store_id), unknown)
 
-    def _recorded(self, command: Command) -> Decision:
+    def _recorded(self, command: Command, cited: Sequence[str]) -> Decision:
         record = self._engine.state.register.decisions[command.id]
-        return msgspec.structs.replace(
-            recorded_decision(self._engine.state, record, None, self._engine.files.store_id), repeated=True
-        )
+        decision = recorded_decision(self._engine.state, record, None, self._engine.files.store_id)
+        _, unknown = self._cited_ids(cited, record.at_seq)
+        return msgspec.structs.replace(name_unknown(decision, unknown), repeated=True)
 
 
 def use_named(use: str) -> Use:
