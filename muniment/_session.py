@@ -240,7 +240,7 @@ class Session(Writing):
         End a memory's validity now, or at `valid_to`; it stays in history. Its value is refused to lower ranks.
 
         Raises:
-            NotFound, AlreadyDone, RankTooLow.
+            NotFound, RankTooLow. AlreadyDone: it is retired, or ends by `valid_to` in any case.
         """
         end = None if valid_to is None else parse_instant(valid_to)
         words = self._words(reason)
