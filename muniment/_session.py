@@ -38,7 +38,7 @@ from muniment.projections import Command, PairModel
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Revision
 from ._deciding import check_cited, decided_draft, decision_of, name_unknown, question_of, recorded_decision
-from ._erasing import check_forget, dry_receipt, erasure_receipt, repeated_erasure
+from ._erasing import check_forget, dry_receipt, erasure_receipt, name_erased_before, repeated_erasure
 from ._once import append_once
 from ._revising import check_act
 from ._telemetry import traced
@@ -293,7 +293,8 @@ class Session(Writing):
         refuses every new value of the belief key. What is above this session's rank becomes a request to the user.
 
         Raises:
-            NotFound, AlreadyDone, DerivedRecords. NeedsGrant: a request was filed, nothing was erased.
+            NotFound, DerivedRecords. AlreadyDone: all of them were erased before; some are told in the receipt.
+            NeedsGrant: a request was filed, nothing was erased.
         """
         check_forget(cascade, dry_run, block)
         if not ids:
@@ -306,9 +307,11 @@ class Session(Writing):
             return self._engine.deeds.erasing(self._handle(), targets)
 
         payload = ("forget", *targets, words, cascade, block)
-        return self._forget(
-            find, words, payload, dry_run=dry_run, cascade=cascade, block_key=block == "key", command_id=command_id
-        )
+        with self._engine.mutex:
+            receipt = self._forget(
+                find, words, payload, dry_run=dry_run, cascade=cascade, block_key=block == "key", command_id=command_id
+            )
+            return name_erased_before(self._engine.state, receipt, targets)
 
     def _forget(
         self,
