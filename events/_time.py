@@ -33,8 +33,8 @@ FOREVER: Final = 1 << 62
 _DAY: Final = 86_400_000_000
 _MILLISECONDS_FROM: Final = 100_000_000_000
 _MICROSECOND: Final = timedelta(microseconds=1)
-_EPOCH_NUMBER: Final = re.compile(r"@(-?\d{1,18})(?:\.(\d{1,6}))?\Z")
-_DIGITS_ONLY: Final = re.compile(r"[+-]?\d+\Z")
+_EPOCH_NUMBER: Final = re.compile(r"@(-?[0-9]{1,18})(?:\.([0-9]{1,6}))?\Z")
+_DIGITS_ONLY: Final = re.compile(r"[+-]?[0-9]+\Z")
 
 
 def parse_instant(given: Instant, *, end: bool = False) -> int:

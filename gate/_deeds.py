@@ -68,23 +68,31 @@ class Deeds:
     # --- retire, link -------------------------------------------------------------------------------------------------
 
     def retire(
-        self, handle: Handle, identity: Id, at: Moment, *, reason: str, valid_to: int | None, never: bool = False
+        self, handle: Handle, identity: Id, at: Moment, *, reason: str, valid_to: int | None, imported: bool = False
     ) -> Draft:
         """
         Return the event that ends a memory's validity now, or at `valid_to`.
 
-        With `never` that may be where its validity begins, as of what an import says never to have held.
+        With `imported` that may be where its validity begins, of what is said never to have held, or after the end
+        that was stated, of what was withdrawn later.
+
+        Raises:
+            NotFound, RankTooLow. BadTime: it would have ended before it began.
+            AlreadyDone: it is retired, or ends by then in any case.
         """
         memory = self._admission.own(identity, handle)
         standing = self._state.standing(memory, valid_at=at.recorded_at)
         if standing.status in (Status.ERASED, Status.RETIRED, Status.REJECTED):
             raise AlreadyDone(id=format_id(identity), status=standing.status.value)
         self._admission.check_rank(handle, handle.rank, memory, "retire")
-        if valid_to is not None and not (never and valid_to == memory.envelope.valid_from):
+        if valid_to is not None and not (imported and valid_to == memory.envelope.valid_from):
             check_interval(memory.envelope.valid_from, valid_to)
+        hint = "its end stands, and can only be made earlier"
         if valid_to is not None and (ended := retired_from(memory, LATEST)) <= valid_to:
-            hint = "its end stands, and can only be made earlier"
             raise AlreadyDone(id=format_id(identity), status=f"retired from {format_instant(ended)} on", hint=hint)
+        if valid_to is not None and memory.valid_until <= valid_to and not imported:
+            stated = format_instant(memory.valid_until)
+            raise AlreadyDone(id=format_id(identity), status=f"said to end at {stated}", hint=hint)
         envelope = Retired(
             scope=handle.scope,
             actor=handle.actor,

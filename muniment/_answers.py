@@ -58,9 +58,9 @@ class ErasureReceipt(Answer, frozen=True, kw_only=True):
     What a forget erased, without the value. With `dry_run` what it would erase.
 
     `derived` were erased because they derive from `asked`; `elsewhere` derive from them in scopes beyond the caller's,
-    and were left. `kept` are the ids of records that hold the value and stay: every prohibition, what has more
-    authority than the one who forgot (a user's confirmation, another agent's decision), and memories that quote it and
-    took its place or were written after recalling it.
+    and were left. `already` were named too, and had been erased before. `kept` are the ids of records that hold the
+    value and stay: every prohibition, what has more authority than the one who forgot (a user's confirmation, another
+    agent's decision), and memories that quote it and took its place or were written after recalling it.
     """
 
     id: str | None
@@ -75,6 +75,7 @@ class ErasureReceipt(Answer, frozen=True, kw_only=True):
     derived: tuple[str, ...]
     elsewhere: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    already: tuple[str, ...] = ()
     tombstones: int = 0
     dry_run: bool = False
     repeated: bool = False
@@ -192,7 +193,7 @@ class LinkView(Answer, frozen=True, kw_only=True):
 
 
 class EvidenceView(Answer, frozen=True, kw_only=True):
-    """One cited memory, and what the guard made of it."""
+    """One cited memory, and what the guard made of it. What names no memory stands as it was typed: `not_found`."""
 
     id: str
     verdict: str

@@ -151,6 +151,13 @@ def decision_of(
     )
 
 
+def name_unknown(decision: Decision, unknown: Sequence[str]) -> Decision:
+    """Return a decision that also names, among what was dropped, what was cited that is no id: as it was typed."""
+    # The guard and the log know ids alone: made into one, it would be the name of something else.
+    views = tuple(EvidenceView(id=one, verdict="not_found") for one in dict.fromkeys(unknown))
+    return msgspec.structs.replace(decision, excluded=decision.excluded + views)
+
+
 def recorded_decision(
     state: Projections, record: DecisionRecord, question: Question | None, store_id: bytes
 ) -> Decision:

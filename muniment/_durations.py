@@ -9,7 +9,7 @@ from typing import Final, cast
 from muniment.events import BadTime
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DURATION: Final = re.compile(r"(\d{1,9})\s*([smhdw])\Z")
+_DURATION: Final = re.compile(r"([0-9]{1,9})\s*([smhdw])\Z")
 
 
 def parse_duration(given: str | timedelta) -> int:

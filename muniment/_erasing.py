@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from muniment.events import BadArgument, EventType, Forgotten, NotFound, format_id, to_datetime
 from muniment.gate import Erasing, check_flag
 from muniment.projections import Command, Projections
@@ -84,6 +86,19 @@ def erasure_receipt(
         else len(forgotten.tombstones),
         repeated=repeated,
     )
+
+
+def name_erased_before(state: Projections, receipt: ErasureReceipt, named: Sequence[bytes]) -> ErasureReceipt:
+    """Return the receipt of a forget of these ids with those that were erased before it; of a dry run, before now."""
+    found = [state.register.memories.get(identity) for identity in dict.fromkeys(named)]
+    already = [
+        format_id(memory.id)
+        for memory in found
+        if memory is not None
+        and memory.erasure is not None
+        and (receipt.seq is None or memory.erasure.seq < receipt.seq)
+    ]
+    return msgspec.structs.replace(receipt, already=tuple(already))
 
 
 def repeated_erasure(engine: Engine, command: Command, scope: str) -> ErasureReceipt:

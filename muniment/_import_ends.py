@@ -153,7 +153,9 @@ class Ends:
                     until = max(until, memory.envelope.valid_from)  # withdrawn before it would have held
                 name, reason, voice = self._id(ending.name), self._words(ending.reason), _voice_of(memory)
                 with suppress(AlreadyDone):
-                    drafts.append(self._engine.deeds.retire(voice, name, at, reason=reason, valid_to=until, never=True))
+                    drafts.append(
+                        self._engine.deeds.retire(voice, name, at, reason=reason, valid_to=until, imported=True)
+                    )
             return drafts
 
         if not self._dry_run:

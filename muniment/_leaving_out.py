@@ -10,6 +10,8 @@ from muniment.events import BadArgument, Event, MemoryEnvelope, format_id, parse
 from muniment.gate import check_list
 from muniment.replay import Leaves
 
+from ._points import is_number
+
 
 def leaves_of(without: Sequence[str], source_key: Callable[[str], bytes]) -> Leaves:
     """
@@ -30,7 +32,7 @@ def _leave_out(spec: str, source_key: Callable[[str], bytes]) -> Leaves:
         raise BadArgument(argument="without", detail=f"expected FIELD=VALUE, got `{spec}`")
     if field == "seq":
         first, dots, last = wanted.partition("..")
-        if not first.isdigit() or (dots and not last.isdigit()):
+        if not is_number(first) or (dots and not is_number(last)):
             raise BadArgument(argument="without", detail=f"expected seq=N or seq=N..M, got `{spec}`")
         low, high = int(first), int(last if dots else first)
         return lambda event: low <= event.seq <= high

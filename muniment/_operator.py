@@ -32,7 +32,7 @@ from muniment.projections import FAR_FUTURE, Command, DecisionRecord, FateKind, 
 
 from ._answers import Answer, ErasureReceipt, Receipt, Record
 from ._engine import Engine
-from ._erasing import check_forget, dry_receipt, erasure_receipt, repeated_erasure
+from ._erasing import check_forget, dry_receipt, erasure_receipt, name_erased_before, repeated_erasure
 from ._finding import SORTS, find_id
 from ._leaving_out import fits
 from ._once import append_once
@@ -201,7 +201,8 @@ class Operator:
             if dry_run:
                 erasing = engine.deeds.erasing(None, targets)
                 kept = engine.deeds.holding(None, erasing, scope).kept
-                return dry_receipt(erasing, scope, "operator", words, kept=kept)
+                receipt = dry_receipt(erasing, scope, "operator", words, kept=kept)
+                return name_erased_before(engine.state, receipt, targets)
             how = () if cascade and block == "value" else (cascade, block)
             key = engine.values.payload_key(_encode(("forget", *targets, words, *how)))
 
@@ -213,12 +214,14 @@ class Operator:
                 return [with_command(draft, command_id, key)]
 
             done = append_once(engine, _handle(scope), command_id, key, plan)
-            if isinstance(done, Command):
-                return repeated_erasure(engine, done, scope)
             if done is None:
                 raise AssertionError("a forget wrote nothing")
-            event = done.events[0]
-            return erasure_receipt(engine.state, event.header.id, scope, forgotten=cast("Forgotten", event.envelope))
+            if isinstance(done, Command):
+                receipt = repeated_erasure(engine, done, scope)
+            else:
+                event, forgotten = done.events[0], cast("Forgotten", done.events[0].envelope)
+                receipt = erasure_receipt(engine.state, event.header.id, scope, forgotten=forgotten)
+            return name_erased_before(engine.state, receipt, targets)
 
     def forget_value(
         self,

@@ -347,12 +347,20 @@ class Reading:
             raise NotFound(id=prefix)
         return found[0]
 
-    def _cited_id(self, cited: str, known: int) -> bytes:
-        # Evidence that does not exist is judged, not raised: the guard says `not_found` of what was typed of it.
-        try:
-            return self._find(cited, known).id
-        except MunimentError:
-            return bytes.fromhex(cited.ljust(32, "0")) if is_id_prefix(cited) else bytes(16)
+    def _cited_ids(self, cited: Sequence[str], known: int) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+        """Return the ids that are cited, and what is cited that is no whole id and begins none."""
+        ids: List[bytes] = []
+        unknown: List[str] = []
+        for one in cited:
+            # Evidence that does not exist is judged, not raised.
+            try:
+                ids.append(self._find(one, known).id)
+            except MunimentError:
+                if len(one) == 32 and is_id_prefix(one):
+                    ids.append(bytes.fromhex(one))
+                else:
+                    unknown.append(one)
+        return tuple(ids), tuple(unknown)
 
     def _chain(self, memory: Memory, known: int) -> List[Memory]:
         register = self._answering.state.register

@@ -10,7 +10,7 @@ from muniment.gate import Action, Guard, Handle, check_action, check_actor, rank
 from muniment.projections import Dense, Graph, Projections
 
 from ._answers import Decision
-from ._deciding import check_cited, decision_of, question_of
+from ._deciding import check_cited, decision_of, name_unknown, question_of
 from ._points import Point
 from ._reach import Reach, Reads, expand_reads
 from ._reading import Reading
@@ -116,7 +116,8 @@ class PastSession(Reading):
                 scope=self.scope, reads=tuple(scopes[1:]), actor=self._actor, origin=self._actor,
                 rank=rank_of(self._actor),
             )  # fmt: skip
-            ids = tuple(self._cited_id(i, past.state.seq) for i in cited)
+            ids, unknown = self._cited_ids(cited, past.state.seq)
             asked = None if use is None else use_named(use)
             question = question_of(handle, action, asked, ids, past.instant, past.state.seq)
-            return decision_of(past.guard.decide(question), question, past.store_id, None)
+            decision = decision_of(past.guard.decide(question), question, past.store_id, None)
+            return name_unknown(decision, unknown)

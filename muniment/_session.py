@@ -37,8 +37,8 @@ from muniment.gate import (
 from muniment.projections import Command, PairModel
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Revision
-from ._deciding import check_cited, decided_draft, decision_of, question_of, recorded_decision
-from ._erasing import check_forget, dry_receipt, erasure_receipt, repeated_erasure
+from ._deciding import check_cited, decided_draft, decision_of, name_unknown, question_of, recorded_decision
+from ._erasing import check_forget, dry_receipt, erasure_receipt, name_erased_before, repeated_erasure
 from ._once import append_once
 from ._revising import check_act
 from ._telemetry import traced
@@ -240,7 +240,7 @@ class Session(Writing):
         End a memory's validity now, or at `valid_to`; it stays in history. Its value is refused to lower ranks.
 
         Raises:
-            NotFound, AlreadyDone, RankTooLow.
+            NotFound, RankTooLow. AlreadyDone: it is retired, or ends by `valid_to` in any case.
         """
         end = None if valid_to is None else parse_instant(valid_to)
         words = self._words(reason)
@@ -293,7 +293,8 @@ class Session(Writing):
         refuses every new value of the belief key. What is above this session's rank becomes a request to the user.
 
         Raises:
-            NotFound, AlreadyDone, DerivedRecords. NeedsGrant: a request was filed, nothing was erased.
+            NotFound, DerivedRecords. AlreadyDone: all of them were erased before; some are told in the receipt.
+            NeedsGrant: a request was filed, nothing was erased.
         """
         check_forget(cascade, dry_run, block)
         if not ids:
@@ -306,9 +307,11 @@ class Session(Writing):
             return self._engine.deeds.erasing(self._handle(), targets)
 
         payload = ("forget", *targets, words, cascade, block)
-        return self._forget(
-            find, words, payload, dry_run=dry_run, cascade=cascade, block_key=block == "key", command_id=command_id
-        )
+        with self._engine.mutex:
+            receipt = self._forget(
+                find, words, payload, dry_run=dry_run, cascade=cascade, block_key=block == "key", command_id=command_id
+            )
+            return name_erased_before(self._engine.state, receipt, targets)
 
     def _forget(
         self,
@@ -397,13 +400,13 @@ class Session(Writing):
             key = engine.values.payload_key(_encode(("decide", format_action(action), asked, cited)))
             repeat = engine.admission.repeat_of_command(handle, command_id, key)
             if repeat is not None:
-                return self._recorded(repeat)
+                return self._recorded(repeat, cited)
             engine.admission.check_scope(handle.scope)
-            ids = tuple(self._cited_id(i, engine.state.seq) for i in cited)
+            ids, unknown = self._cited_ids(cited, engine.state.seq)
             question = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
             verdict = engine.guard.decide(question)
             if dry_run or verdict.use in (Use.PLANNING, Use.ANSWER):
-                return decision_of(verdict, question, engine.files.store_id, None)
+                return name_unknown(decision_of(verdict, question, engine.files.store_id, None), unknown)
 
             def plan(at: Moment) -> list[Draft]:
                 # Decided again under the lock, after catching up: another process may have spent the confirmation.
@@ -414,17 +417,17 @@ class Session(Writing):
 
             done = append_once(engine, handle, command_id, key, plan)
             if isinstance(done, Command):
-                return self._recorded(done)
+                return self._recorded(done, cited)
             if done is None:
                 raise AssertionError("a decision wrote nothing")
             record = engine.state.register.decisions[done.events[0].header.id]
-            return recorded_decision(engine.state, record, question, engine.files.store_id)
+            return name_unknown(recorded_decision(engine.state, record, question, engine.files.store_id), unknown)
 
-    def _recorded(self, command: Command) -> Decision:
+    def _recorded(self, command: Command, cited: Sequence[str]) -> Decision:
         record = self._engine.state.register.decisions[command.id]
-        return msgspec.structs.replace(
-            recorded_decision(self._engine.state, record, None, self._engine.files.store_id), repeated=True
-        )
+        decision = recorded_decision(self._engine.state, record, None, self._engine.files.store_id)
+        _, unknown = self._cited_ids(cited, record.at_seq)
+        return msgspec.structs.replace(name_unknown(decision, unknown), repeated=True)
 
 
 def use_named(use: str) -> Use:

@@ -26,7 +26,7 @@ from ._output import printable
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 CLI_ACTOR: Final = "agent:cli"
-_BACK: Final = re.compile(r"HEAD(?:~(\d{1,12}))?\Z")
+_BACK: Final = re.compile(r"HEAD(?:~([0-9]{1,12}))?\Z")
 
 
 class Settings:

@@ -134,6 +134,33 @@ def test_a_retirement_can_be_made_earlier_and_what_would_change_nothing_is_said(
     assert [] == agent.recall("offer")
 
 
+def test_i12_a_retirement_at_or_after_the_end_that_was_stated_says_that_it_would_change_nothing(world: World) -> None:
+    agent = world.speaker(AGENT)
+    end = START + timedelta(days=2)
+    receipt = agent.remember("the offer stands", valid_to=end)
+    head = world.store.head.seq
+
+    for until in (end, end + timedelta(days=1)):
+        with pytest.raises(muniment.Refused, match="already said to end at 2026-03-03T12:00:00Z") as error:
+            agent.retire(receipt.id, reason="it ends", valid_to=until, command_id=f"end {until}")
+        assert ("already_done", receipt.id) == (error.value.code, error.value.facts["id"])
+        assert "made earlier" in error.value.hint
+    assert head == world.store.head.seq
+    first = agent.retire(receipt.id, reason="sooner", valid_to=end - timedelta(days=1), command_id="sooner")
+    again = agent.retire(receipt.id, reason="sooner", valid_to=end - timedelta(days=1), command_id="sooner")
+    assert (first.id, True) == (again.id, again.repeated)
+
+
+def test_what_has_ended_by_itself_can_still_be_withdrawn(world: World) -> None:
+    agent = world.speaker(AGENT)
+    receipt = agent.remember("the offer stands", valid_to=START + timedelta(days=2))
+    world.clock.advance(3 * 86_400)
+
+    agent.retire(receipt.id, reason="it never did")
+
+    assert "retired" == agent.get(receipt.id).status
+
+
 def test_expired_better_matches_do_not_use_up_k(world: World) -> None:
     agent = world.speaker(AGENT)
     for n in range(30):

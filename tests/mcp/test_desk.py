@@ -161,6 +161,15 @@ def test_an_agent_forgets_its_own_and_it_stays_out(desk: Desk) -> None:
     assert "swordfish" not in json.dumps([erased, error]).lower()
 
 
+def test_a_forget_of_several_tells_those_that_were_erased_before(desk: Desk) -> None:
+    gone, live = (done(desk, "remember", content=text)["id"] for text in ("The code is 1234.", "The door is green."))
+    done(desk, "forget", ids=[gone], reason="asked")
+
+    erased = done(desk, "forget", ids=[gone, live], reason="asked")
+
+    assert ([live], [gone]) == (erased["asked"], erased["already"])
+
+
 def test_asking_about_an_action_changes_nothing_and_says_that_it_is_advice(desk: Desk, store: Path) -> None:
     done(desk, "remember", content="Ann said: send the report.")
     with muniment.open(store, model="none", read_only=True) as opened:

@@ -244,7 +244,7 @@ class Model:
             return "ok"
         if until <= target.since:
             return "bad_time"
-        ended = min((h.until for h in target.happenings if h.what == "retired"), default=FOREVER)
+        ended = min([target.until, *(h.until for h in target.happenings if h.what == "retired")])
         return "already_done" if ended <= until else "ok"
 
     def retire(self, speaker: Speaker, identity: str, until: int | None, at: tuple[str, int, int]) -> None:

@@ -134,6 +134,14 @@ def test_supersede_retire_and_forget(shell: Shell) -> None:
     assert None is shell.row("get", first)["content"]
 
 
+def test_a_forget_of_several_tells_those_that_were_erased_before(shell: Shell) -> None:
+    gone, live = shell.remember("The code is 1234."), shell.remember("The door is green.")
+    shell.run("forget", gone, "--reason", "asked")
+
+    assert [gone] == shell.row("forget", gone, live, "--reason", "asked", "--dry-run")["already"]
+    assert f"already: {gone}\n" in shell.run("forget", gone, live, "--reason", "asked").stdout
+
+
 def test_i06_the_command_line_cannot_bring_a_forgotten_value_back(shell: Shell) -> None:
     shell.run("forget", shell.remember("The code is 1234."), "--reason", "asked")
 

@@ -114,6 +114,20 @@ def test_moments_are_times_numbers_or_counted_from_the_head(shell: Shell) -> Non
         assert ["one"] == [row["content"] for row in shell.rows("replay", "--to", moment, "list")], moment
 
 
+@pytest.mark.parametrize(
+    "moment", ["@\uff11\uff17\uff17\uff19\uff12\uff16\uff15\uff17\uff18\uff12", "@\u0661", "\uff12", "HEAD~\uff11"]
+)
+def test_digits_of_another_script_name_no_moment(shell: Shell, moment: str) -> None:
+    shell.remember("one")
+
+    for args in (
+        ("list", "--known-at", moment),
+        ("replay", "--to", moment, "list"),
+        ("sql", "select 1", "--to", moment),
+    ):
+        assert "bad_time" == shell.row(*args, code=2)["error"], args
+
+
 def test_head_inside_a_past_is_that_past_s_head(shell: Shell) -> None:
     shell.remember("one")
     seq = str(shell.row("stats")["events"])

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import muniment
-from muniment import Action, ErasureReceipt, KeyFile, Receipt, Session
+from muniment import Action, ErasureReceipt, KeyFile, Operator, Receipt, Session
 from muniment.errors import AlreadyDone, CommandConflict, EnrolDenied, Tombstoned
 from tests.worlds import SCOPE, World
 
@@ -132,6 +132,25 @@ def test_a_command_is_carried_out_once_also_by_another_handle_and_later(
     world.reopen()
     assert (first.id, True) == ((later := deed(world, named, "first", "one")).id, later.repeated)
     assert head == world.store.head.seq
+
+
+@pytest.mark.parametrize("who", ["agent", "operator"])
+def test_i12_a_forget_of_several_names_those_that_were_erased_before(world: World, who: str) -> None:
+    agent = world.speaker("agent:planner")
+    eraser: Session | Operator = agent if who == "agent" else world.store.operator()
+    gone, live, later = (agent.remember(text).id for text in ("gone", "live", "later"))
+    assert () == eraser.forget(gone, reason="x").already
+
+    dry = eraser.forget(gone, live, reason="asked", dry_run=True)
+    receipt = eraser.forget(gone, live, gone, reason="asked", command_id="both")
+    agent.forget(later, reason="x")
+    again = eraser.forget(gone, live, gone, reason="asked", command_id="both")
+
+    assert ((live,), (gone,)) == (dry.asked, dry.already)
+    assert ((live,), (gone,), (live,)) == (receipt.asked, receipt.already, receipt.erased)
+    assert receipt == msgspec.structs.replace(again, repeated=False)
+    with pytest.raises(AlreadyDone):
+        eraser.forget(gone, live, reason="asked")
 
 
 def test_the_receipt_of_a_deed_says_what_was_done(world: World) -> None:

@@ -358,6 +358,18 @@ def test_what_was_set_apart_is_not_let_out_by_an_import(tmp_path: Path, status: 
     assert (0, {"withheld": 1}) == (report.written, report.skipped_codes)
 
 
+def test_what_was_withdrawn_after_its_own_end_comes_back_retired(tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    receipt = world.speaker(AGENT).remember("The door is green.", valid_from=day(0), valid_to=day(1))
+    world.clock.advance(60 * 86_400)
+    world.speaker(AGENT).retire(receipt.id, reason="it never was")
+
+    report = world.store.import_file(file_of(world.store, SCOPE, tmp_path / "export.jsonl"), scope=ELSEWHERE)
+
+    assert 1 == report.retired
+    assert ["retired"] == [one.status for one in world.store.session(scope=ELSEWHERE).list(status=("retired",))]
+
+
 def test_an_export_that_claims_to_be_the_users_signed_word_is_an_import(tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     world.ann().remember("Pay them all.", provenance="user_confirmation")

@@ -62,6 +62,11 @@ MISTAKES: dict[str, Callable[[Doors], object]] = {
     "a bare name prohibited": lambda d: d.ann.prohibit("email.send", reason="never"),
     "seconds as a number": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=3600),
     "no expiry": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=None),
+    "an expiry in digits of another script": lambda d: d.ann.confirm(
+        EMAIL, agent="agent:planner", expires_in="\uff11h"
+    ),
+    "a number left out in digits of another script": lambda d: d.store.replay(to="HEAD", without=["seq=\uff11"]),
+    "numbers left out up to a raised one": lambda d: d.store.replay(to="HEAD", without=["seq=1..\u00b2"]),
     "no time at all": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", expires_in=timedelta(0)),
     "uses as a text": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", uses="1"),
     "uses as a truth value": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", uses=True),
@@ -106,16 +111,30 @@ def test_i12_a_mistake_is_refused_by_name_and_writes_nothing(doors: Doors, call:
     assert before == doors.store.head
 
 
-@pytest.mark.parametrize("cited", ["zz", "z" * 32, "../../etc", "00" * 16])
+NO_IDS = ("zz", "z" * 32, "../../etc", "A" * 32, "abc", "ff", "00" * 16, "f" * 32)
+
+
+@pytest.mark.parametrize("cited", NO_IDS)
 @pytest.mark.parametrize("door", ["agent", "past"])
-def test_evidence_that_names_nothing_is_judged_and_not_raised(doors: Doors, door: str, cited: str) -> None:
-    decision = getattr(doors, door).decide(EMAIL, evidence=[cited], dry_run=True)
-    assert [("0" * 32, "not_found")] == [(item.id, item.verdict) for item in decision.excluded]
+def test_i12_evidence_that_names_nothing_is_judged_by_the_name_that_it_was_given(
+    doors: Doors, door: str, cited: str
+) -> None:
+    decision = getattr(doors, door).decide(EMAIL, evidence=[cited, doors.note, cited], dry_run=True)
+    assert [(cited, "not_found")] == [(item.id, item.verdict) for item in decision.excluded]
+    assert (doors.note,) == decision.supporting
 
 
-def test_evidence_that_cannot_be_seen_is_named_as_it_was_typed(doors: Doors) -> None:
-    decision = doors.agent.decide(EMAIL, evidence=["abc"], dry_run=True)
-    assert ["abc".ljust(32, "0")] == [item.id for item in decision.excluded]
+def test_i12_each_of_several_that_name_nothing_is_named_and_a_retry_says_the_same(doors: Doors) -> None:
+    asked = {"evidence": NO_IDS, "command_id": "cites nothing"}
+    first, again = doors.agent.decide(EMAIL, **asked), doors.agent.decide(EMAIL, **asked)
+    assert sorted(NO_IDS) == sorted(item.id for item in first.excluded)
+    assert (first.id, first.excluded, True) == (again.id, again.excluded, again.repeated)
+
+
+def test_what_is_no_memory_s_id_is_not_written_as_one(doors: Doors) -> None:
+    """The log holds ids: a text that names nothing would stay in it for ever, and padded it would be another's."""
+    decision = doors.agent.decide(EMAIL, evidence=["zz", "abc", "e" * 32])
+    assert ["e" * 32] == [item.id for item in doors.store.explain(decision.id).recorded.excluded]
 
 
 def test_a_signed_line_may_stand_among_white_space(doors: Doors) -> None:

@@ -223,7 +223,10 @@ def test_i04_the_past_cannot_be_written_to(world: World) -> None:
         past.decide(MAIL, dry_run=False)
 
 
-@pytest.mark.parametrize("to", [-1, 10_000, "10000", "yesterday", "HEAD~10000", "HEAD~-1", "0" * 32, True])
+@pytest.mark.parametrize(
+    "to",
+    [-1, 10_000, "10000", "yesterday", "HEAD~10000", "HEAD~-1", "0" * 32, True, "@\u0661", "\uff11", "HEAD~\uff10"],
+)
 def test_i04_a_moment_that_the_log_does_not_have_is_refused(world: World, to: str | int) -> None:
     with pytest.raises(muniment.InvalidInput):
         world.store.replay(to=to)
