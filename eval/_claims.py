@@ -168,7 +168,8 @@ def _log(results: Results) -> Claim:
     one, size = log["one durable append"], log["by size"]
     return (
         "speed of the log",
-        f"one durable append: {one['ratio at the log layer']:.1f} times a raw write and fdatasync of a file that grows at the log layer, "
+        f"one durable append: {one['ratio at the log layer']:.1f} times a raw write and fdatasync of a file that "
+        f"grows at the log layer, "
         f"{one['ratio through remember']:.1f} times through `remember` with every check. Batches of 100: "
         f"{_rate(log['log layer, 100 events a batch']['events a second'])} events a second sealed and chained (SQLite "
         f"sealed and chained alike {_rate(log['sqlite, same batches']['sealed'])}; `eventsourcing`, which does "

@@ -82,6 +82,11 @@ def is_blank(text: str) -> bool:
     return _VISIBLE.search(text) is None
 
 
+def without_invisible(text: str) -> str:
+    """Return the text without the controls and invisible signs in it, each of which goes wherever it stands."""
+    return text.translate(_ASCII_CONTROLS) if text.isascii() else _INVISIBLE.sub("", text)
+
+
 def check_text(text: str, *, what: str, limit: int = 4_194_304) -> None:
     """
     Refuse a text that could not be stored and given back exactly, or that says nothing; `what` names it in the error.
@@ -188,7 +193,7 @@ def _text_form(text: str) -> str:
     if not text.isascii():
         text = " ".join(fold_lookalikes(_fold(text)).split())
     elif not text.isprintable() or "  " in text:
-        text = " ".join(text.translate(_ASCII_CONTROLS).lower().split())
+        text = " ".join(without_invisible(text).lower().split())
     else:
         text = text.lower().strip(" ")
     text = _drop_stops(text)
@@ -210,7 +215,7 @@ def _fold(text: str) -> str:
     One round is a fixed point: it leaves every character in a form that a second round would not change, and composing
     such characters gives none that it would. The tests check both over all of Unicode.
     """
-    text = _INVISIBLE.sub("", text)
+    text = without_invisible(text)
     if _DIGIT_SIGN.search(text):
         text = _keep_apart(text)
     text = unicodedata.normalize("NFKC", _sort_marks(text, "NFKD")).casefold()

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from muniment.events._errors import BadArgument
+from muniment.events._normal import without_invisible
 
 from ._secret_rules import RULES, Rule
 
@@ -44,15 +45,24 @@ class StructuredScanner:
 
     def find(self, text: str) -> list[SecretHit]:
         """Return what was found in order of position, no two overlapping."""
+        found = self._find(text)
+        # A character that nobody sees would break the form of a credential, and is left out by whoever copies it.
+        seen = without_invisible(text)
+        if len(seen) < len(text) and (hits := self._find(seen)):
+            unseen = set(text).difference(seen)
+            places = [at for at, char in enumerate(text) if char not in unseen]
+            found += [SecretHit(rule, places[start], places[end - 1] + 1) for rule, start, end in hits]
+        return _without_overlaps(found)
+
+    def _find(self, text: str) -> list[SecretHit]:
         if self._might_hold(text) is None:
             return []
-        found = [
+        return [
             SecretHit(rule.name, *match.span("secret" if "secret" in rule.form.groupindex else 0))
             for rule in self._rules
             if not rule.anchors or any(anchor in text for anchor in rule.anchors)
             for match in rule.form.finditer(text)
         ]
-        return _without_overlaps(found)
 
 
 def rule_names() -> set[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from typing import ParamSpec, TypeVar, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Final, ParamSpec, TypeAlias, TypeVar, cast
 
 from muniment.events import ActionDenied, BadArgument
 from muniment.gate import Action, Argument, format_action
@@ -18,6 +19,9 @@ from ._store import Store
 P = ParamSpec("P")
 R = TypeVar("R")
 Evidence = Sequence[str] | Callable[[], Sequence[str]]
+_Member: TypeAlias = "FunctionType | classmethod[object, ..., object] | staticmethod[..., object]"
+_Guard = Callable[[Callable[..., object]], Callable[..., object]]
+_DATA: Final = (str, int, float, Sequence, Mapping)
 
 
 def guarded(
@@ -35,6 +39,9 @@ def guarded(
     `by` is the acting agent's session, or a store together with `scope` and `actor`. A default that the call leaves
     out is an argument like any other. A call that is not allowed raises before the function runs.
 
+    A method called on its object or class is decided on without it, unless it is JSON itself, as an object of a
+    subclass of str. What the method takes from it the guard does not see. Write it above `@classmethod`.
+
     Raises:
         ActionDenied: with the decision's reasons, and what a user can sign, in its facts.
         BadValue: an argument cannot be stated exactly, so nobody could have confirmed it.
@@ -42,7 +49,7 @@ def guarded(
     """
     session = acting_session(by, scope, actor)
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+    def guard(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
 
         def asked(*args: P.args, **kwargs: P.kwargs) -> Action:
@@ -79,6 +86,10 @@ def guarded(
 
         return call
 
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        member = _member(function)
+        return guard(function) if member is None else cast("Callable[P, R]", _Guarded(cast("_Guard", guard), member))
+
     return decorate
 
 
@@ -91,6 +102,32 @@ def acting_session(by: Session | Store, scope: str | None, actor: str | None) ->
     if scope is None or actor is None:
         raise BadArgument(argument="scope", detail="with a store, `scope` and `actor` say whose act it is")
     return by.session(scope=scope, actor=actor)
+
+
+def _member(function: object) -> _Member | None:
+    # Elsewhere what is guarded stays a function: those who make tools of functions take nothing else.
+    if isinstance(function, FunctionType):
+        within = function.__qualname__.rpartition(".")[0]
+        return function if within and not within.endswith("<locals>") else None
+    return function if isinstance(function, (classmethod, staticmethod)) else None
+
+
+class _Guarded:
+    """What a class body makes of a guarded function: what a call is bound to is left out, and nothing else is."""
+
+    def __init__(self, guard: _Guard, function: _Member) -> None:
+        functools.update_wrapper(self, cast("Callable[..., object]", function))
+        self._guard, self._function = guard, function
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return self._guard(cast("Callable[..., object]", self._function))(*args, **kwargs)
+
+    def __get__(self, receiver: object, owner: type | None = None) -> Callable[..., object]:
+        bound = self._function.__get__(receiver, owner)
+        if isinstance(getattr(bound, "__self__", None), _DATA):
+            # Data says what is done: left out, it would be an argument that nobody confirmed.
+            return functools.partial(self, receiver)
+        return self._guard(bound)
 
 
 def _arguments(bound: inspect.BoundArguments) -> dict[str, Argument]:

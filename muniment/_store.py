@@ -36,6 +36,7 @@ from muniment.replay import Progress
 
 from ._answers import Decision, RebuildReport, Receipt, Verification
 from ._auditing import Audit, audit_decision
+from ._closing import closing
 from ._engine import Engine, Options
 from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
 from ._exporting import export_scope
@@ -140,11 +141,13 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        with closing(error):
+            self._engine.close()
 
     def close(self) -> None:
-        """Save the projections and release the files."""
-        self._engine.close()
+        """Save the projections and release the files, these also where there is no room to save: that is DiskFull."""
+        with closing():
+            self._engine.close()
 
     @property
     def path(self) -> Path:

@@ -21,6 +21,7 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar
 from muniment.events import Head
 from muniment.gate import Policy, Signer
 
+from ._closing import closing
 from ._folding import Folded
 from ._operator import Operator
 from ._points import KnownAt
@@ -261,7 +262,8 @@ class AsyncStore(_Mirror[Store]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        with closing(error):
+            await self.close()
 
     def session(
         self, *, scope: str, actor: str | None = None, origin: str | None = None, reads: Reads = ()
@@ -308,7 +310,7 @@ class Opening:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._store is not None:
-            await self._store.close()
+            await self._store.__aexit__(kind, error, trace)
 
     async def _open(self) -> AsyncStore:
         return AsyncStore(await asyncio.get_running_loop().run_in_executor(None, self._work))

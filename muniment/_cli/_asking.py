@@ -15,7 +15,7 @@ from muniment.gate import Use
 
 from ._actions import call_options, given_action, parse_json
 from ._output import emit_fields, emit_json, emit_records, emit_rows, emit_text, talk
-from ._settings import CLI_ACTOR, Settings, memory_id, moment, moment_or_none, points, scoped
+from ._settings import CLI_ACTOR, Settings, memory_id, points, scoped
 
 _KINDS: Final = click.Choice([kind.value for kind in Kind])
 _STATUSES: Final = click.Choice([status.value for status in Status])
@@ -46,7 +46,7 @@ def recall(
     wanted = None if where is None else parse_json(where, "--where")
     if wanted is not None and not isinstance(wanted, dict):
         raise click.BadParameter("expected a JSON object", param_hint="--where")
-    with settings.reading() as (head, session):
+    with settings.reading() as session:
         hits = session.recall(
             query,
             k=k,
@@ -56,7 +56,7 @@ def recall(
             since=since,
             until=until,
             valid_at=valid_at,
-            known_at=moment_or_none(head, known_at),
+            known_at=known_at,
             status=statuses or ("active", "conditional"),
         )
         _note(hits)
@@ -82,10 +82,8 @@ def context(settings: Settings, query: str, budget_tokens: int, valid_at: str | 
     Example:
       muniment context "when do we launch?" --budget 400 --scope acme
     """
-    with settings.reading() as (head, session):
-        block = session.context(
-            query, budget_tokens=budget_tokens, valid_at=valid_at, known_at=moment_or_none(head, known_at)
-        )
+    with settings.reading() as session:
+        block = session.context(query, budget_tokens=budget_tokens, valid_at=valid_at, known_at=known_at)
         for note in block.notes:
             talk(f"note: {note}")
         if settings.json:
@@ -108,10 +106,8 @@ def beliefs(settings: Settings, about: tuple[str, ...], valid_at: str | None, kn
     """
     if len(about) not in (0, 2):
         raise click.UsageError("expected SUBJECT ATTRIBUTE, or neither")
-    with settings.reading() as (head, session):
-        found = session.beliefs(
-            (about[0], about[1]) if about else None, valid_at=valid_at, known_at=moment_or_none(head, known_at)
-        )
+    with settings.reading() as session:
+        found = session.beliefs((about[0], about[1]) if about else None, valid_at=valid_at, known_at=known_at)
         emit_rows(found, ("id", "about", "value", "content", "origin", "disputes"), as_json=settings.json)
 
 
@@ -127,8 +123,8 @@ def get(settings: Settings, id: str, valid_at: str | None, known_at: str | None)
     Example:
       muniment get 0661 --scope acme --json
     """
-    with settings.reading() as (head, session):
-        record = session.get(id, valid_at=valid_at, known_at=moment_or_none(head, known_at))
+    with settings.reading() as session:
+        record = session.get(id, valid_at=valid_at, known_at=known_at)
         emit_fields(record, as_json=settings.json)
 
 
@@ -150,10 +146,10 @@ def list_memories(
     Example:
       muniment list --kind fact --limit 20 --scope acme
     """
-    with settings.reading() as (head, session):
+    with settings.reading() as session:
         found = session.list(
             kinds=kinds or None, after=after, limit=limit, status=statuses or None,
-            known_at=moment_or_none(head, known_at),
+            known_at=known_at,
         )  # fmt: skip
         emit_records(found, as_json=settings.json)
 
@@ -170,8 +166,8 @@ def history(settings: Settings, id: str, known_at: str | None) -> None:  # noqa:
     Example:
       muniment history 0661 --scope acme
     """
-    with settings.reading() as (head, session):
-        emit_records(session.history(id, known_at=moment_or_none(head, known_at)), as_json=settings.json)
+    with settings.reading() as session:
+        emit_records(session.history(id, known_at=known_at), as_json=settings.json)
 
 
 @click.command()
@@ -187,8 +183,8 @@ def links(settings: Settings, id: str, depth: int, valid_at: str | None, known_a
     Example:
       muniment links 0661 --depth 2 --scope acme
     """
-    with settings.reading() as (head, session):
-        found = session.links(id, depth=depth, valid_at=valid_at, known_at=moment_or_none(head, known_at))
+    with settings.reading() as session:
+        found = session.links(id, depth=depth, valid_at=valid_at, known_at=known_at)
         emit_rows(found, ("start", "type", "end", "depth", "valid_from", "valid_to"), as_json=settings.json)
 
 
@@ -206,8 +202,8 @@ def proposals(settings: Settings, id: str | None, known_at: str | None) -> None:
     Example:
       muniment proposals 0661 --scope acme
     """
-    with settings.reading() as (head, session):
-        found = session.proposals(id, known_at=moment_or_none(head, known_at))
+    with settings.reading() as session:
+        found = session.proposals(id, known_at=known_at)
         emit_rows(found, ("start", "type", "end", "score", "reason", "actor", "recorded_at"), as_json=settings.json)
 
 
@@ -223,8 +219,8 @@ def diff(settings: Settings, since: str, until: str | None) -> None:
     Example:
       muniment diff HEAD~10 --scope acme
     """
-    with settings.reading() as (head, session):
-        found = session.diff(moment(head, since), moment_or_none(head, until))
+    with settings.reading() as session:
+        found = session.diff(since, until)
         if settings.json:
             emit_rows(found, (), as_json=True)
         else:
@@ -270,7 +266,7 @@ def decide(
         raise click.BadParameter(f"expected agent:NAME, got `{actor}`", param_hint="--actor")
     action = given_action(context, name)
     if dry_run or settings.past_to is not None:
-        with settings.reading(actor) as (_, reader):
+        with settings.reading(actor) as reader:
             if not isinstance(reader, (Session, PastSession)):
                 raise AssertionError("a reading session cannot decide")
             decision = reader.decide(action, use=use, evidence=evidence, dry_run=True)

@@ -17,7 +17,7 @@ from muniment.events import NotFound
 from . import _asking
 from ._output import emit_fields, emit_json, emit_receipt, emit_rows, shown
 from ._reports import explanation_page, trace_page, write_report
-from ._settings import Settings, common, memory_id, moment, repeatable, scoped
+from ._settings import Settings, common, memory_id, repeatable, scoped
 
 _report = click.option(
     "--report", metavar="FILE", help="Also write a page for people: one HTML file, with timeline and evidence."
@@ -53,10 +53,9 @@ def replay(context: click.Context, to: str, without: tuple[str, ...], verb: str 
             command.invoke(inner)
         return
     with settings.open(read_only=True) as store:
-        at = moment(lambda: store.head.seq, to)
-        past = store.replay(to=at, without=without)
+        past = store.replay(to=to, without=without)
         if without:
-            _emit_differences(settings, store.replay(to=at), past)
+            _emit_differences(settings, store.replay(to=to), past)
         else:
             emit_fields({"seq": past.seq, "digests": past.digests()}, as_json=settings.json)
 

@@ -11,7 +11,7 @@ import click
 from muniment.events import BadArgument
 
 from ._output import emit_rows, emit_text
-from ._settings import Settings, common, moment
+from ._settings import Settings, common
 
 
 @click.command()
@@ -32,7 +32,7 @@ def sql(settings: Settings, query: str, to: str | None, as_csv: bool) -> None:  
     if as_csv and settings.json:
         raise click.UsageError("--csv or --json, not both")
     with settings.open(read_only=True) as store:
-        columns, rows = store.sql(query, to=None if to is None else moment(lambda: store.head.seq, to))
+        columns, rows = store.sql(query, to=to)
     if as_csv:
         page = io.StringIO()
         csv.writer(page, lineterminator="\n").writerows([columns, *rows])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Generator
@@ -13,7 +12,6 @@ from typing import Final, TypeVar
 
 import click
 
-from muniment._points import KnownAt
 from muniment._reach import Reads, Subtree
 from muniment._reading import Reading
 from muniment._session import Session
@@ -26,7 +24,6 @@ from ._output import printable
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 CLI_ACTOR: Final = "agent:cli"
-_BACK: Final = re.compile(r"HEAD(?:~([0-9]{1,12}))?\Z")
 
 
 class Settings:
@@ -42,7 +39,7 @@ class Settings:
         self.log_key: str | None = None
         self.reads: tuple[str, ...] = ()
         self.reads_below: tuple[str, ...] = ()
-        self.past_to: KnownAt | None = None
+        self.past_to: str | None = None
         self.without: tuple[str, ...] = ()
 
     def path(self) -> Path:
@@ -82,19 +79,15 @@ class Settings:
             yield store
 
     @contextmanager
-    def reading(self, actor: str = CLI_ACTOR) -> Generator[tuple[Callable[[], int], Reading], None, None]:
-        """
-        Open the store so that nothing of it can change, and read one scope, now or in the past of `replay --to`.
-
-        Gives what returns the sequence number of that present, which `HEAD` means, and the session.
-        """
+    def reading(self, actor: str = CLI_ACTOR) -> Generator[Reading, None, None]:
+        """Open the store so that nothing of it can change, and read one scope, now or in the past of `replay --to`."""
         scope = self.need_scope()
         with self.open(read_only=True) as store:
             if self.past_to is None:
-                yield (lambda: store.head.seq), store.session(scope=scope, actor=actor, reads=self.read_scopes())
+                yield store.session(scope=scope, actor=actor, reads=self.read_scopes())
             else:
-                past = store.replay(to=moment(lambda: store.head.seq, self.past_to), without=self.without)
-                yield (lambda: past.seq), past.session(scope=scope, actor=actor, reads=self.read_scopes())
+                past = store.replay(to=self.past_to, without=self.without)
+                yield past.session(scope=scope, actor=actor, reads=self.read_scopes())
 
     @contextmanager
     def speaking(
@@ -141,24 +134,6 @@ def open_key(path: str) -> KeyFile:
         if error.facts.get("argument") != "passphrase" or not sys.stdin.isatty():
             raise
     return KeyFile(path, passphrase=click.prompt("Passphrase", hide_input=True, err=True))
-
-
-def moment(head: Callable[[], int], given: KnownAt) -> KnownAt:
-    """Return a moment as the library takes it: digits are a sequence number, `HEAD~n` is n events ago."""
-    if not isinstance(given, str):
-        return given
-    text = given.strip()
-    if match := _BACK.match(text):
-        back = int(match[1] or 0)
-        # What lies before the first event is for the library to refuse.
-        return head() - back if back <= head() else text
-    # Longer ones are ids, or no number that a log has.
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
-
-
-def moment_or_none(head: Callable[[], int], given: str | None) -> KnownAt | None:
-    """Return a moment that may be left out."""
-    return None if given is None else moment(head, given)
 
 
 def full_id(reading: Reading, prefix: str) -> str:

@@ -14,6 +14,7 @@ from tests.worlds import AGENT, EXTERNAL, SCOPE, USER, World
 
 SECRETS = {
     "token": "ghp_" + "Zx9Qw3" * 6,
+    "token in two": "ghp_" + "Zx9Qw3" * 3 + "\u200b" + "Zx9Qw3" * 3,
     "cloud key": "AKIA" + "QWERTYUIOPASDFGH",
     "connection": "postgres://admin:h8Kd0aPq2x@db.example.org:5432/prod",
     "pem": "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx7\n-----END RSA PRIVATE KEY-----",
@@ -45,6 +46,12 @@ def test_a_credential_is_refused_before_the_log_wherever_it_stands(world: World,
 def test_talking_about_keys_is_not_a_key(world: World) -> None:
     for text in ("There is no API key in the build", "rotate the password every month", "the token expires in an hour"):
         assert world.speaker(AGENT).remember(text).id
+
+
+def test_writing_that_needs_characters_that_nobody_sees_is_kept_word_for_word(world: World) -> None:
+    for text in ("رمز عبور را نمی\u200cدانم، token: هنوز نداریم", "👩\u200d💻 has the password ❤\ufe0f\u200d🔥"):
+        receipt = world.speaker(AGENT).remember(text)
+        assert text == world.speaker(AGENT).get(receipt.id).content
 
 
 def test_a_masking_store_keeps_the_memory_and_not_the_secret(world: World) -> None:

@@ -238,3 +238,54 @@ def test_a_password_in_a_url_may_hold_the_sign_that_ends_it() -> None:
     assert mask(text, SCANNER.find(text)) == "postgresql://admin:[secret: url-password]@prod-db.internal:5432/users"
     pair = "redis://u:" + some(8) + "@h,redis://v:" + some(9) + "@i"
     assert mask(pair, SCANNER.find(pair)) == "redis://u:[secret: url-password]@h,redis://v:[secret: url-password]@i"
+
+
+# A zero-width space, a soft hyphen, a joiner and a variation selector, a word joiner, a tag, a control character.
+UNSEEN = ["\u200b", "\u00ad", "\u200d\ufe0f", "\u2060", "\U000e0041", "\x01"]
+
+
+def hidden_in(text: str, unseen: str) -> list[str]:
+    """The text with the unseen between all characters of it, and between the two in its middle alone."""
+    middle = len(text) // 2
+    return [unseen.join(text), text[:middle] + unseen + text[middle:]]
+
+
+@pytest.mark.parametrize("rule", sorted(EXAMPLES))
+def test_a_character_that_nobody_sees_hides_no_secret(rule: str) -> None:
+    secret = EXAMPLES[rule]
+    plain = f"before {secret} after"
+    for unseen in UNSEEN:
+        for hidden in hidden_in(secret, unseen):
+            text = f"before {hidden} after"
+            assert rules_in(text) == [rule], ascii(text)
+            masked = mask(text, SCANNER.find(text))
+            assert masked.replace(unseen, "") == mask(plain, SCANNER.find(plain)), ascii(text)
+            assert rules_in(masked) == []
+
+
+def test_a_secret_is_masked_from_its_first_character_to_its_last_among_unseen_ones() -> None:
+    hidden = "\u200b".join(EXAMPLES["github-token"])
+    text = f"\u200cمی\u200cخواهم\ufe0f {hidden}\u200b و 👩\u200d💻"
+    assert mask(text, SCANNER.find(text)) == "\u200cمی\u200cخواهم\ufe0f [secret: github-token]\u200b و 👩\u200d💻"
+
+
+def test_what_stands_apart_only_by_a_character_that_nobody_sees_is_a_secret_as_well() -> None:
+    text = f"the key\u200b{EXAMPLES['aws-access-key-id']}\u200bis Ann's"
+    assert mask(text, SCANNER.find(text)) == "the key\u200b[secret: aws-access-key-id]\u200bis Ann's"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "رمز عبور را نمی\u200cدانم؛ کلیدها و گذرواژه\u200cها در خزانه\u200cاند: 12345678",
+        "password را از Ann می\u200cگیریم، token: هنوز نداریم",
+        "👩\u200d💻 keeps the token 🔑\ufe0f, 👨\u200d👩\u200d👧\u200d👦 the password: none ❤\ufe0f\u200d🔥",
+        "Sicher\u00adheits\u00adschlüssel: the password is in the vault, api_key=<your-\u00adkey-1>",
+        "กุญแจ\u200bอยู่\u200bที่\u200bแอน password: \u200bดู\u200bใน\u200bตู้",
+        f"commit {some(40, HEX)}\u200b, sha256 {some(64, HEX)}\ufeff",
+        "\ufeffkey: value, monkey=banana123, \u200ekeyboard: qwerty123456\u200f",
+        "\u200b\u200d\ufe0f",
+    ],
+)
+def test_unseen_characters_of_ordinary_writing_make_no_secret(text: str) -> None:
+    assert rules_in(text) == []

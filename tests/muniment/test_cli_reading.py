@@ -136,6 +136,20 @@ def test_head_inside_a_past_is_that_past_s_head(shell: Shell) -> None:
     assert [] == shell.rows("replay", "--to", seq, "diff", "HEAD")
 
 
+def test_what_is_wrong_with_a_moment_is_said_in_the_words_that_were_typed(shell: Shell) -> None:
+    shell.remember("one")
+    shell.remember("two")
+    events = shell.row("stats")["events"]
+
+    for args, message in (
+        (("diff", "HEAD", "HEAD~2"), "argument `since`: `HEAD` is after `HEAD~2`"),
+        (("diff", "HEAD~99"), f"argument `since`: `HEAD~99` is before the first of {events} events"),
+        (("list", "--known-at", "HEAD~99"), f"argument `known_at`: `HEAD~99` is before the first of {events} events"),
+        (("replay", "--to", "99"), f"argument `to`: expected a sequence number from 0 to {events}, got 99"),
+    ):
+        assert message == shell.row(*args, code=2)["message"]
+
+
 @pytest.mark.parametrize("verb", ["remember", "forget", "verify", "nonsense"])
 def test_only_verbs_that_read_run_in_the_past(shell: Shell, verb: str) -> None:
     shell.run("replay", "--to", "HEAD", verb, "x", code=2)

@@ -262,6 +262,86 @@ def test_i10_maintenance_that_finds_no_room_says_so_and_loses_nothing(world: Wor
     assert world.store.rebuild().ok
 
 
+_CLOSED_WITHOUT_ROOM = """
+import asyncio, json, os, resource, signal, sys, threading, muniment, muniment.aio
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = sys.argv[1]
+
+def held():
+    links = [os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd")]
+    return [os.readlink(link) for link in links if os.path.islink(link) and os.readlink(link).startswith(path)]
+
+def files():
+    return sorted(os.path.join(place, name) for place, _, names in os.walk(path) for name in names)
+
+def room(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+def speaker(store):
+    return store.session(scope="acme/apollo", actor="agent:full")
+
+store = muniment.open(path, model="none")
+speaker(store).remember("written while there was room")
+before, threads = files(), threading.active_count()
+room(100)
+try:
+    store.close()
+except muniment.MunimentError as error:
+    print(json.dumps(error.to_dict()))
+print(json.dumps([held(), files() == before, threading.active_count() <= threads]))
+store.close()
+
+def fail(store, how):
+    room(resource.RLIM_INFINITY)
+    speaker(store).remember(f"written by who failed {how}")
+    room(100)
+    raise ValueError("what went wrong")
+
+def failing():
+    with muniment.open(path, model="none") as store:
+        fail(store, "at once")
+
+async def failing_later():
+    async with muniment.aio.open(path, model="none") as store:
+        fail(store.sync, "later")
+
+for doing in (failing, lambda: asyncio.run(failing_later())):
+    try:
+        doing()
+    except Exception as error:
+        print(json.dumps(str(error)))
+again = muniment.open(path, model="none")
+print(json.dumps([record.content for record in speaker(again).list()]))
+room(resource.RLIM_INFINITY)
+speaker(again).remember("written when there was room again")
+again.close()
+print(json.dumps(held()))
+"""
+
+
+def test_i10_closing_without_room_releases_everything_and_says_that_nothing_is_lost(world: World) -> None:
+    world.store.close()
+
+    said, left, *failures, listed, held = map(json.loads, run(_CLOSED_WITHOUT_ROOM, world.path).splitlines())
+
+    assert "disk_full" == said["error"]
+    assert said["message"].startswith("no space left while writing ")
+    assert said["hint"] == (
+        "nothing acknowledged is lost, and the store is closed: after the next opening what could not be saved is made "
+        "from the log again"
+    )
+    assert [[], True, True] == left
+    # What the caller's own block raised says more than what closing could not save.
+    assert ["what went wrong", "what went wrong"] == failures
+    kept = ["written while there was room", "written by who failed at once", "written by who failed later"]
+    assert kept == listed
+    assert [] == held
+    world.store = world.open_again()
+    again = [*kept, "written when there was room again"]
+    assert again == [record.content for record in world.speaker(AGENT).list()]
+    assert world.store.verify().ok
+
+
 def test_i10_a_write_that_finds_no_room_leaves_nothing_and_the_next_one_goes_on(world: World) -> None:
     """The limit on a file's size is the one way to have no room that needs no privileges."""
     world.store.close()
