@@ -36,7 +36,7 @@ _COSINE = np.float32(1 / (4080 * 4080))
 # Above this many rows, the signs of the components choose which rows are scored: 32 times less to read.
 SIGNS_FROM = 4_000
 SIGNED_CANDIDATES = 256  # at least, and 4 times what is asked for, and one row in 200
-HALVED_FROM = 32_000  # rows above which half of the signs choose one in 32, and all signs among those
+HALVED_FROM = 32_000  # rows above which half of the signs choose four times as many, and all signs among those
 _AT_ONCE = 50_000  # rows whose signs are compared at once: what is made of them stays in the processor's cache
 _SCORED_AT_ONCE = 512  # rows that are made floating point at once, for the same reason
 _FAR = {1: 0xFF, 2: 0xFFFF}  # by the bytes of the number that says in how many signs a row differs
@@ -218,7 +218,7 @@ class VectorIndex:
         half = -(-len(asked) // 2)
         by_half = _differing(self._signs[:half, : len(wanted)], asked[:half])
         _leave_out(by_half, wanted, of)
-        enough = max(4 * count, of // 32)
+        enough = 4 * count
         every = len(wanted) >> 12 | 1  # odd: a filter may want every other row, as of two who talk in turn
         near = np.flatnonzero(by_half <= _bound(by_half[::every], -(-enough // every)))
         if len(near) < count:  # what every so manieth row told was not so of the others
