@@ -232,6 +232,13 @@ class Door:
                 self._keys.resume()
                 self._left_whole = True
 
+    def leave(self) -> None:
+        """Cut off the room behind what this process wrote; one that wrote nothing leaves all as it is."""
+        if self._announced:
+            with self._mutex, self._lock.hold():
+                self._take_over()
+                self._log.cut_room()
+
     def open_body(self, event: Event) -> Body | None:
         """Return the body of an event that is in hand; None when it has none, or its key was destroyed."""
         return self._reader.open_body(event)

@@ -36,6 +36,7 @@ from blake3 import blake3
 from ._backend import ChainHead, head_moved
 from ._codec import (
     DIGEST_BYTES,
+    FRAME_HEADER_BYTES,
     NO_SLOT,
     SEGMENT_HEADER_BYTES,
     Damaged,
@@ -46,7 +47,9 @@ from ._codec import (
     first_seq_of,
     format_frame,
     format_segment_header,
+    frame_size,
     genesis,
+    is_frame_header,
     parse_frame,
     parse_segment_header,
 )
@@ -54,7 +57,7 @@ from ._disk import Disk, raise_typed
 from ._errors import Corrupt, LogCorrupt, StoreReadOnly, WriterPoisoned
 from ._lock import Mark, WriterLock
 from ._positions import Head, LocatedFrame, Location
-from ._room import begins_with_room, is_room, make_room
+from ._room import MAGIC_BYTES, begins_with_room, is_room, make_room
 from ._segments import Segments
 from ._torn import SLOTS, TornTail, is_torn, slots_named
 
@@ -335,15 +338,22 @@ class Log:
         if is_whole and self._is_end_known:
             return False
         is_last = not self._segments.has_later(self.head.segment)
-        if self._segments.after(self.head, _ALL) != rest:
+        if self._differs_now(rest, is_whole=is_whole):
             return True
         if is_last:
             self._is_end_known = is_whole
             return False
         if is_whole and self._has_next_segment():
             return True
-        self.damage = self._corrupt("the segment ends before the next one begins")
+        self.damage = self.damage or self._corrupt("the segment ends before the next one begins")
         return False
+
+    def _differs_now(self, rest: bytes, *, is_whole: bool) -> bool:
+        # Of what reading stopped at, and no more: behind damage that nobody has met yet, others may go on appending.
+        if is_whole:
+            return not begins_with_room(self._segments.after(self.head, MAGIC_BYTES))
+        size = frame_size(rest) if is_frame_header(rest, 0) else FRAME_HEADER_BYTES
+        return self._segments.after(self.head, size) != rest[:size]
 
     def _enter_next_segment(self, *, has_room: bool) -> bool:
         head = self.head

@@ -352,8 +352,6 @@ class Engine:
             self.door.settle()
             self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
             self._words_wait = not words
-            if closing:
-                self.log.cut_room()
 
     def _fold_upto(self, seq: int) -> Projections:
         state = self._projections()
@@ -378,6 +376,7 @@ class Engine:
                     return
                 try:
                     if self._pid == os.getpid() and (self._folding is None or self._folding.is_whole):
+                        self.door.leave()
                         self.save(closing=True)
                         if not self.options.read_only and self.witness.is_behind(self.head):
                             self.checkpoint()

@@ -215,6 +215,30 @@ def test_a_bit_in_the_room_is_reported_and_hides_no_event(tmp_path: Path) -> Non
     assert {True, False} == set(found)
 
 
+def test_i02_damage_is_told_while_others_append_behind_it(tmp_path: Path) -> None:
+    """Theirs is a head that a snapshot gave them, from beyond the damage."""
+    filled(tmp_path)
+    writer = opened(tmp_path)
+    list(writer.read_new())
+    (path,) = writer.segments()
+    with path.open("r+b") as file:
+        file.seek(SEGMENT_HEADER_BYTES + 90)
+        file.write(b"rot")
+
+    class Meanwhile(WriterLock):
+        def mark(self) -> Mark | None:
+            append(writer, 10)
+            return None
+
+    lock = Meanwhile(tmp_path / "lock", tmp_path / "log")
+    reader = Log(tmp_path / "log", LOG_ID, HastyDisk(), lock=lock, read_only=True)
+    assert [] == read(reader)
+    assert isinstance(reader.damage, LogCorrupt)
+    assert "chain hash" in str(reader.damage)
+    for one in (reader, writer, lock):
+        one.close()
+
+
 def test_i02_zeros_behind_a_sealed_segment_are_damage(tmp_path: Path) -> None:
     paths = segments_of(tmp_path)
     with paths[1].open("ab") as file:

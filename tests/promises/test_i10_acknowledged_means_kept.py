@@ -342,6 +342,21 @@ def test_i10_closing_without_room_releases_everything_and_says_that_nothing_is_l
     assert world.store.verify().ok
 
 
+def test_i10_a_store_that_was_closed_has_no_room_behind_its_log_and_one_that_only_read_cuts_none(world: World) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("kept")
+    world.store._engine.save()
+    (segment,) = (world.path / "log").glob("*.seg")
+    end = world.store.head.offset
+    assert segment.stat().st_size > end
+    with muniment.open(world.path, model="none", clock=world.clock) as other:
+        assert ["kept"] == [record.content for record in other.session(scope=SCOPE, actor=AGENT).list()]
+    assert segment.stat().st_size > end, "a store that was only read from changes no byte of the log"
+    world.store.close()
+    assert end == segment.stat().st_size
+    world.store = world.open_again()
+
+
 def test_i10_a_write_that_finds_no_room_leaves_nothing_and_the_next_one_goes_on(world: World) -> None:
     """The limit on a file's size is the one way to have no room that needs no privileges."""
     world.store.close()
