@@ -109,7 +109,7 @@ class KeyTree:
             value_secret=os.urandom(KEY_BYTES),
             pages=[_PageRef(1, 0, 0, page)],
             chunks={},
-            ledger=Ledger(frozenset(), ()),
+            ledger=Ledger.of(frozenset(), ()),
         )
         disk.write_file(directory / _table_name(1, 0), _seal_table(root, table))
         disk.sync_directory(directory)
@@ -341,7 +341,7 @@ class KeyTree:
                     value_secret=secret,
                     pages=pages,
                     chunks=chunks,
-                    ledger=Ledger(shredded, tombstones),
+                    ledger=Ledger.of(shredded, tombstones),
                 )
         return None
 

@@ -8,7 +8,6 @@ what is new is encoded then.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 import msgspec
 
@@ -16,36 +15,36 @@ LedgerTombstone = tuple[str, bytes, bytes | None, int, str, bool, int, int]
 """(domain, digest, belief key, form, scope, everyone, rank, record time): a tombstone as the shred ledger keeps it."""
 
 
-class Ledger:
-    """What was destroyed and forgotten up to one epoch of the keys; never changes."""
+class Ledger(msgspec.Struct, frozen=True):
+    """What was destroyed and forgotten up to one epoch of the keys, and how the items of both are encoded."""
 
-    def __init__(self, shredded: frozenset[int], tombstones: tuple[LedgerTombstone, ...]) -> None:
-        self.shredded: Final = shredded
-        """The slots whose keys were destroyed."""
-        self.tombstones: Final = tombstones
-        """The tombstones, oldest first."""
-        self.first_never_shredded: Final = 1 + max(shredded, default=-1)
-        """The first slot after all those whose keys were destroyed."""
-        self._encoded_slots, self._encoded_tombstones = _items(shredded), _items(tombstones)
+    shredded: frozenset[int]
+    tombstones: tuple[LedgerTombstone, ...]
+    first_never_shredded: int
+    slot_items: bytes
+    tombstone_items: bytes
+
+    @classmethod
+    def of(cls, shredded: frozenset[int], tombstones: tuple[LedgerTombstone, ...]) -> Ledger:
+        """Return the ledger of these slots and tombstones, the oldest first."""
+        return cls(shredded, tombstones, 1 + max(shredded, default=-1), _items(shredded), _items(tombstones))
 
     def with_shredded(self, slots: Collection[int], tombstones: Sequence[LedgerTombstone]) -> Ledger:
         """Return the ledger with more slots and tombstones."""
         new = frozenset(slots) - self.shredded
-        grown = Ledger.__new__(Ledger)
-        grown.__dict__.update(
-            shredded=self.shredded | new,
-            tombstones=self.tombstones + tuple(tombstones),
-            first_never_shredded=max(self.first_never_shredded, 1 + max(new, default=-1)),
-            _encoded_slots=self._encoded_slots + _items(new),
-            _encoded_tombstones=self._encoded_tombstones + _items(tombstones),
+        return Ledger(
+            self.shredded | new,
+            self.tombstones + tuple(tombstones),
+            max(self.first_never_shredded, 1 + max(new, default=-1)),
+            self.slot_items + _items(new),
+            self.tombstone_items + _items(tombstones),
         )
-        return grown
 
     def encoded(self) -> tuple[msgspec.Raw, msgspec.Raw]:
         """Return the slots and the tombstones as MessagePack arrays."""
         return (
-            msgspec.Raw(_array_header(len(self.shredded)) + self._encoded_slots),
-            msgspec.Raw(_array_header(len(self.tombstones)) + self._encoded_tombstones),
+            msgspec.Raw(_array_header(len(self.shredded)) + self.slot_items),
+            msgspec.Raw(_array_header(len(self.tombstones)) + self.tombstone_items),
         )
 
 

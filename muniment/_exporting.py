@@ -74,19 +74,14 @@ class _Exporter:
         """Return a memory as it is written."""
         record = self._views.record(memory, self._at)
         parts, retired = self._parts_of(memory), _retirement(memory)
-        lost = {} if record.unreadable is None else {"unreadable": record.unreadable}
-        return (
-            _exported(memory, record)
-            | lost
-            | {
-                "retired_from": None if retired is None else format_instant(retired.until),
-                "retired_for": None if retired is None else self._reasons.get(retired.event),
-                "links": self._links_from(memory),
-                "entitled": all(part.entitled for part in parts),
-                "settled": bool(parts) and all(part.settled for part in parts),
-                "parts": [_part(part) for part in parts] if len(parts) > 1 else None,
-            }
-        )
+        return _exported(memory, record) | {
+            "retired_from": None if retired is None else format_instant(retired.until),
+            "retired_for": None if retired is None else self._reasons.get(retired.event),
+            "links": self._links_from(memory),
+            "entitled": all(part.entitled for part in parts),
+            "settled": bool(parts) and all(part.settled for part in parts),
+            "parts": [_part(part) for part in parts] if len(parts) > 1 else None,
+        }
 
     def _links_from(self, memory: Memory) -> list[tuple[str, str]]:
         links = self._state.register.links_at.get(memory.id, ())
@@ -143,7 +138,7 @@ def _exported(memory: Memory, record: Record) -> dict[str, object]:
         "derived_from": list(record.derived_from),
         "supersedes": record.supersedes,
         "status": record.status,
-    }
+    } | ({} if record.unreadable is None else {"unreadable": record.unreadable})
 
 
 def _part(part: Part) -> dict[str, object]:

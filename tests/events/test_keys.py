@@ -105,7 +105,7 @@ def test_the_ledger_grows_with_each_forget_and_reads_back_the_same(tmp_path: Pat
 def test_a_ledger_is_encoded_piece_by_piece_as_in_one(count: int) -> None:
     decode = msgspec.msgpack.Decoder(tuple[frozenset[int], tuple[LedgerTombstone, ...]]).decode
     for first in {0, min(count, 1), count}:
-        ledger = Ledger(frozenset(range(first)), (TOMBSTONE,) * first)
+        ledger = Ledger.of(frozenset(range(first)), (TOMBSTONE,) * first)
         ledger = ledger.with_shredded(range(count), (TOMBSTONE,) * (count - first))
         assert (frozenset(range(count)), (TOMBSTONE,) * count) == decode(msgspec.msgpack.encode(ledger.encoded()))
         assert count == ledger.first_never_shredded
