@@ -240,7 +240,8 @@ class Session(Writing):
         End a memory's validity now, or at `valid_to`; it stays in history. Its value is refused to lower ranks.
 
         Raises:
-            NotFound, RankTooLow. AlreadyDone: it is retired, or ends by `valid_to` in any case.
+            NotFound, RankTooLow. BadTime: `valid_to` is not after its beginning.
+            AlreadyDone: it is retired, or ends by `valid_to` in any case.
         """
         end = None if valid_to is None else parse_instant(valid_to)
         words = self._words(reason)
