@@ -116,7 +116,9 @@ class Session(Writing):
 
         Each item is a mapping of `remember`'s arguments. With `on_refusal="skip"` what is not admitted, a text that
         cannot be stored included, is left out and listed in `.refused`; otherwise the first refusal refuses the batch.
-        `command_id` names item n `ID/n`; with more items or fewer, it is a conflict.
+        `command_id` names item n `ID/n`, and each is carried out once; with more items or fewer, it is a conflict. Of
+        what was refused nothing is kept under it, as in `remember`: sent again, it is judged again, and counted or
+        written as that comes out. What was written is not written again.
         """
         if on_refusal not in ("fail", "skip"):
             raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
