@@ -318,7 +318,12 @@ class WordsBody(Body, frozen=True):
 
 
 class ActionBody(Body, frozen=True):
-    """An action in its canonical bytes, and the signed statement or the words that go with it."""
+    """
+    An action in its canonical bytes, and the signed statement or the words that go with it.
+
+    `unknown` is what a decision cited that is no memory's id, as it was given but for secrets. A caller wrote it: it
+    lies here, and not beside the evidence, so that it is erased with the action.
+    """
 
     action: bytes
     reason: str | None = None
@@ -326,6 +331,7 @@ class ActionBody(Body, frozen=True):
     needed: tuple[str, ...] = ()
     values: tuple[bytes, ...] = ()
     masked: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 AnyEnvelope: TypeAlias = (

@@ -86,7 +86,10 @@ def check_interval(start: int, end: int | None) -> None:
         BadTime: it is empty or inverted.
     """
     if end is not None and end <= start:
-        raise BadTime(given=format_instant(end), detail=f"the interval is empty: it starts at {format_instant(start)}")
+        raise BadTime(
+            given=format_instant(end), detail=f"the interval is empty: it starts at {format_instant(start)}",
+            hint="an end after the start: it is the first instant that no longer counts",
+        )  # fmt: skip
 
 
 def _text(given: object) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from muniment.events import (
     AlreadyDone,
     BadArgument,
+    BadTime,
     DerivedRecords,
     Draft,
     Forgotten,
@@ -28,7 +29,6 @@ from muniment.events import (
     TombstoneEntry,
     Unlinked,
     ValueKeys,
-    check_interval,
     covers,
     format_id,
     format_instant,
@@ -42,6 +42,7 @@ from ._holding import Holding, decision_words, find_holding, repeats, words_of
 from ._requests import current_form
 
 OPERATOR: Final = "operator"
+_LATER: Final = "a later instant; without `valid_to` it ends now, also where it has not begun"
 
 
 class Erasing(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +78,7 @@ class Deeds:
         that was stated, of what was withdrawn later.
 
         Raises:
-            NotFound, RankTooLow. BadTime: it would have ended before it began.
+            NotFound, RankTooLow. BadTime: it would end before it begins, or as it does.
             AlreadyDone: it is retired, or ends by then in any case.
         """
         memory = self._admission.own(identity, handle)
@@ -85,8 +86,10 @@ class Deeds:
         if standing.status in (Status.ERASED, Status.RETIRED, Status.REJECTED):
             raise AlreadyDone(id=format_id(identity), status=standing.status.value)
         self._admission.check_rank(handle, handle.rank, memory, "retire")
-        if valid_to is not None and not (imported and valid_to == memory.envelope.valid_from):
-            check_interval(memory.envelope.valid_from, valid_to)
+        begins = memory.envelope.valid_from
+        if valid_to is not None and valid_to <= begins and not (imported and valid_to == begins):
+            detail = f"it is not after {format_instant(begins)}, when the memory begins"
+            raise BadTime(given=format_instant(valid_to), detail=detail, hint=_LATER)
         hint = "its end stands, and can only be made earlier"
         if valid_to is not None and (ended := retired_from(memory, LATEST)) <= valid_to:
             raise AlreadyDone(id=format_id(identity), status=f"retired from {format_instant(ended)} on", hint=hint)

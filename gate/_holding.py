@@ -1,5 +1,5 @@
 """
-What else holds a value that is to be forgotten: the arguments of decisions, confirmations and prohibitions.
+What else holds a value that is to be forgotten: decisions (in what they cite too), confirmations and prohibitions.
 
 They have keys of their own, so they can go with the value. They go only where the one who forgets has authority over
 them, and only in the scopes that the forget binds. A prohibition never goes: a veto whose action nobody can read would
@@ -144,14 +144,19 @@ def decision_words(state: Projections) -> DecisionWords:
 
     def texts_of(decision: DecisionRecord) -> Iterator[str]:
         said = state.read_body(decision.place)
-        return _forms_of(said.action) if isinstance(said, ActionBody) else iter(())
+        return _decided_forms(said) if isinstance(said, ActionBody) else iter(())
 
     return DecisionWords(state, texts_of)
 
 
 def _decision_holds(state: Projections, decision: DecisionRecord, forms: set[str]) -> bool:
     said = state.read_body(decision.place)
-    return isinstance(said, ActionBody) and _holds(said.action, forms)
+    return isinstance(said, ActionBody) and any(_is_one_of(text, forms) for text in _decided_forms(said))
+
+
+def _decided_forms(said: ActionBody) -> Iterator[str]:
+    yield from _forms_of(said.action)
+    yield from map(normal_form, said.unknown)
 
 
 def _quoting(state: Projections, memories: list[Memory], forms: set[str]) -> list[Memory]:

@@ -175,6 +175,10 @@ class Preparer:
         """Return the action as it may be recorded, with its secrets masked, and whether there were any."""
         return mask_action(action, self._secrets)
 
+    def masked_texts(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Return what was cited and names nothing as it may be recorded: each once, with its secrets masked."""
+        return tuple(dict.fromkeys(mask(text, self._secrets.find(text)) for text in texts))
+
     def check_signed(self, action: Action | None, *words: str | None) -> None:
         """Raise SecretFound, or what is wrong with a text, for what a signature would carry into the log."""
         if action is not None:

@@ -65,13 +65,18 @@ def audit_decision(engine: Engine, record: DecisionRecord, explained: DecisionEx
         missing.append("action: erased")
     elif explained.outcome == "not_redecidable":
         missing.append("decision: it leaned on what was erased or masked since, and cannot be decided again")
-    evidence = tuple(_evidence(engine, identity, verdict, missing) for identity, verdict in record.evidence)
+    evidence = [_evidence(engine, identity, verdict, missing) for identity, verdict in record.evidence]
+    cited = {item.id for item in evidence}
+    for item in explained.recorded.excluded:
+        if item.id not in cited:
+            missing.append(f"evidence {item.id}: no memory's id")
+            evidence.append(_unseen(item.id, item.verdict))
     confirmation = _signature(engine, record.confirmation, "confirmation", missing)
     prohibition = _signature(engine, record.prohibition, "prohibition", missing)
     head = engine.head
     return Audit(
         decision=explained,
-        evidence=evidence,
+        evidence=tuple(evidence),
         confirmation=confirmation,
         prohibition=prohibition,
         seq=record.seq,
@@ -88,9 +93,7 @@ def _evidence(engine: Engine, identity: bytes, verdict: str, missing: list[str])
     if memory is None or verdict == "not_found":
         # What the agent could not see is not shown by way of its decision either.
         missing.append(f"evidence {name}: not there, or not visible to the agent")
-        return AuditedEvidence(
-            id=name, verdict=verdict, origin=None, rank=None, provenance=None, record=None, history=(), sources=()
-        )
+        return _unseen(name, verdict)
     life = explain_memory(engine, memory)
     if memory.erasure is not None:
         missing.append(f"evidence {name}: its content was erased")
@@ -103,6 +106,12 @@ def _evidence(engine: Engine, identity: bytes, verdict: str, missing: list[str])
         record=life.record,
         history=life.steps,
         sources=tuple(explain_memory(engine, source).record for source in _sources(engine, memory)),
+    )
+
+
+def _unseen(name: str, verdict: str) -> AuditedEvidence:
+    return AuditedEvidence(
+        id=name, verdict=verdict, origin=None, rank=None, provenance=None, record=None, history=(), sources=()
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -81,14 +81,18 @@ def question_of(
     )
 
 
-def decided_draft(
-    verdict: Verdict, handle: Handle, at: Moment, said: tuple[Action, bool], command_id: str | None, payload_key: bytes
-) -> Draft:
-    """
-    Return the event that records a verdict, and spends the confirmation that allowed it.
+class Said(NamedTuple):
+    """What was asked, as it may be recorded: the action, whether secrets in it were masked, and what is no id."""
 
-    `said` is the action as it may be recorded, and whether secrets in it were masked.
-    """
+    action: Action
+    masked: bool
+    unknown: tuple[str, ...]
+
+
+def decided_draft(
+    verdict: Verdict, handle: Handle, at: Moment, said: Said, command_id: str | None, payload_key: bytes
+) -> Draft:
+    """Return the event that records a verdict, and spends the confirmation that allowed it."""
     envelope = Decided(
         scope=handle.scope,
         actor=handle.actor,
@@ -107,7 +111,9 @@ def decided_draft(
         at_seq=verdict.at_seq,
         decided_at=verdict.decided_at,
     )
-    body = ActionBody(action=format_action(said[0]), needed=verdict.needed, masked=said[1])
+    body = ActionBody(
+        action=format_action(said.action), needed=verdict.needed, masked=said.masked, unknown=said.unknown
+    )
     return Draft(id=new_id(at.recorded_at), envelope=envelope, body=body)
 
 
@@ -153,15 +159,23 @@ def decision_of(
 
 def name_unknown(decision: Decision, unknown: Sequence[str]) -> Decision:
     """Return a decision that also names, among what was dropped, what was cited that is no id: as it was typed."""
-    # The guard and the log know ids alone: made into one, it would be the name of something else.
+    # The guard knows ids alone: made into one, it would be the name of something else.
     views = tuple(EvidenceView(id=one, verdict="not_found") for one in dict.fromkeys(unknown))
     return msgspec.structs.replace(decision, excluded=decision.excluded + views)
 
 
 def recorded_decision(
-    state: Projections, record: DecisionRecord, question: Question | None, store_id: bytes
+    state: Projections,
+    record: DecisionRecord,
+    question: Question | None,
+    store_id: bytes,
+    unknown: Sequence[str] | None = None,
 ) -> Decision:
-    """Return a decision as it stands in the log, with the words that are still there."""
+    """
+    Return a decision as it stands in the log, with the words that are still there.
+
+    `unknown` is what was cited and is no id, for whoever typed it just now; else it is what was recorded of that.
+    """
     body = None if record.erasure is not None else cast("ActionBody | None", state.read_body(record.place))
     # A masked action is not the one that was denied: nobody should be asked to sign it.
     if question is None and body is not None and not body.masked:
@@ -187,4 +201,6 @@ def recorded_decision(
         at_seq=record.at_seq,
         decided_at=record.decided_at,
     )
-    return decision_of(verdict, question, store_id, record)
+    if unknown is None:
+        unknown = () if body is None else body.unknown
+    return name_unknown(decision_of(verdict, question, store_id, record), unknown)

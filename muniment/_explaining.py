@@ -12,7 +12,7 @@ from muniment.projections import ById, DecisionRecord, Memory
 from muniment.replay import Life, Step, life_of
 
 from ._answers import Answer, Decision, Record
-from ._deciding import decision_of, recorded_decision
+from ._deciding import decision_of, name_unknown, recorded_decision
 from ._engine import Engine
 from ._points import Point
 from ._replayed import Past
@@ -106,14 +106,14 @@ def explain_decision(engine: Engine, record: DecisionRecord, replay: Callable[[]
             scope=record.scope, reads=_reads(engine, record), agent=record.actor, action=action, asked=Use(record.use),
             evidence=cited, decided_at=engine.now(), known=state.seq,
         )  # fmt: skip
-        now = decision_of(engine.guard.decide(question), question, store_id, None)
+        now = name_unknown(decision_of(engine.guard.decide(question), question, store_id, None), body.unknown)
         if not any(_is_erased(engine, identity) for identity in cited):
             past = replay()
             question = Question(
                 scope=record.scope, reads=question.reads, agent=record.actor, action=action, asked=Use(record.use),
                 evidence=cited, decided_at=record.decided_at, known=past.state.seq,
             )  # fmt: skip
-            again = decision_of(past.guard.decide(question), question, store_id, None)
+            again = name_unknown(decision_of(past.guard.decide(question), question, store_id, None), body.unknown)
     return DecisionExplanation(
         id=format_id(record.id),
         scope=record.scope,

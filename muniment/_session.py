@@ -37,7 +37,7 @@ from muniment.gate import (
 from muniment.projections import Command, PairModel
 
 from ._answers import BatchReceipt, Decision, ErasureReceipt, Receipt, Revision
-from ._deciding import check_cited, decided_draft, decision_of, name_unknown, question_of, recorded_decision
+from ._deciding import Said, check_cited, decided_draft, decision_of, name_unknown, question_of, recorded_decision
 from ._erasing import check_forget, dry_receipt, erasure_receipt, name_erased_before, repeated_erasure
 from ._once import append_once
 from ._revising import check_act
@@ -116,7 +116,9 @@ class Session(Writing):
 
         Each item is a mapping of `remember`'s arguments. With `on_refusal="skip"` what is not admitted, a text that
         cannot be stored included, is left out and listed in `.refused`; otherwise the first refusal refuses the batch.
-        `command_id` names item n `ID/n`; with more items or fewer, it is a conflict.
+        `command_id` names item n `ID/n`, and each is carried out once; with more items or fewer, it is a conflict. Of
+        what was refused nothing is kept under it, as in `remember`: sent again, it is judged again, and counted or
+        written as that comes out. What was written is not written again.
         """
         if on_refusal not in ("fail", "skip"):
             raise BadArgument(argument="on_refusal", detail=f"expected fail or skip, got `{on_refusal}`")
@@ -240,7 +242,8 @@ class Session(Writing):
         End a memory's validity now, or at `valid_to`; it stays in history. Its value is refused to lower ranks.
 
         Raises:
-            NotFound, RankTooLow. AlreadyDone: it is retired, or ends by `valid_to` in any case.
+            NotFound, RankTooLow. BadTime: `valid_to` is not after its beginning.
+            AlreadyDone: it is retired, or ends by `valid_to` in any case.
         """
         end = None if valid_to is None else parse_instant(valid_to)
         words = self._words(reason)
@@ -412,7 +415,7 @@ class Session(Writing):
                 # Decided again under the lock, after catching up: another process may have spent the confirmation.
                 engine.admission.check_scope(handle.scope)
                 now = question_of(handle, action, asked, ids, engine.options.clock(), engine.state.seq)
-                said = engine.preparer.masked(action)
+                said = Said(*engine.preparer.masked(action), engine.preparer.masked_texts(unknown))
                 return [decided_draft(engine.guard.decide(now), handle, at, said, command_id, key)]
 
             done = append_once(engine, handle, command_id, key, plan)
@@ -421,13 +424,13 @@ class Session(Writing):
             if done is None:
                 raise AssertionError("a decision wrote nothing")
             record = engine.state.register.decisions[done.events[0].header.id]
-            return name_unknown(recorded_decision(engine.state, record, question, engine.files.store_id), unknown)
+            return recorded_decision(engine.state, record, question, engine.files.store_id, unknown)
 
     def _recorded(self, command: Command, cited: Sequence[str]) -> Decision:
         record = self._engine.state.register.decisions[command.id]
-        decision = recorded_decision(self._engine.state, record, None, self._engine.files.store_id)
         _, unknown = self._cited_ids(cited, record.at_seq)
-        return msgspec.structs.replace(name_unknown(decision, unknown), repeated=True)
+        decision = recorded_decision(self._engine.state, record, None, self._engine.files.store_id, unknown)
+        return msgspec.structs.replace(decision, repeated=True)
 
 
 def use_named(use: str) -> Use:

@@ -116,6 +116,10 @@ def _tell_life(found: MemoryExplanation) -> None:
 def _tell_decision(found: DecisionExplanation) -> None:
     click.echo(f"decision {found.id} of {shown(found.actor)} in {shown(found.scope)}: {found.outcome}")
     click.echo(f"action: {shown(found.action)}")
+    for identity in found.recorded.supporting:
+        click.echo(f"cited {identity}: supports")
+    for item in found.recorded.excluded:
+        click.echo(f"cited {shown(item.id)}: {item.verdict}")
     for when, decision in (("recorded", found.recorded), ("again", found.again), ("now", found.now)):
         if decision is not None:
             verdict = "allowed" if decision.allowed else "denied"

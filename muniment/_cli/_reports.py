@@ -128,12 +128,14 @@ def _decision(store: Store, found: DecisionExplanation) -> str:
         for when, d in sorts
         if d is not None
     ]
-    cited = [(verdict, store.operator().get(i)) for i, verdict in _judged(found.recorded)]
+    cited = [_cells(verdict, store.operator().get(i)) for i, verdict in _judged(found.recorded)]
+    # What the agent could not see is not shown by way of its decision: what it named, and no more.
+    cited += [(i.verdict, None, None, None, None, i.id) for i in found.recorded.excluded if i.verdict == "not_found"]
     return (
         _heading(f"Decision {found.id}: {found.outcome}")
         + f"<p>{_text(found.actor)} in {_text(found.scope)}: {_text(found.action)}</p>"
         + _table(("asked", "verdict", "use", "reasons", "confirmation"), verdicts)
-        + _records(cited)
+        + _rows_of_records(cited)
     )
 
 
@@ -148,7 +150,14 @@ def _store_facts(store: Store) -> str:
 
 
 def _records(records: Iterable[tuple[str, Record]]) -> str:
-    rows = [(how, r.status, r.origin, r.scope, r.content, r.id) for how, r in records]
+    return _rows_of_records([_cells(how, record) for how, record in records])
+
+
+def _cells(how: str, record: Record) -> Cells:
+    return how, record.status, record.origin, record.scope, record.content, record.id
+
+
+def _rows_of_records(rows: Sequence[Cells]) -> str:
     return _table(("how", "status", "origin", "scope", "content", "id"), rows) if rows else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -87,6 +87,39 @@ def test_what_could_be_misread_as_a_time_is_refused(world: World, spelled: str) 
     with pytest.raises(muniment.InvalidInput) as error:
         world.speaker(AGENT).remember("an appointment", valid_from=spelled)
     assert "bad_time" == error.value.code
+
+
+@pytest.mark.parametrize("ended", [START - timedelta(days=1), START], ids=["before", "as it began"])
+def test_an_end_before_the_beginning_is_refused_by_both_instants_and_what_would_help(
+    world: World, ended: datetime
+) -> None:
+    agent = world.speaker(AGENT)
+    receipt = agent.remember("an appointment", valid_from=START)
+
+    with pytest.raises(muniment.InvalidInput) as error:
+        agent.retire(receipt.id, reason="it never was", valid_to=ended)
+
+    assert "bad_time" == error.value.code
+    begins, ends = (at.isoformat().replace("+00:00", "Z") for at in (START, ended))
+    assert f"`{ends}` is not a usable time: it is not after {begins}, when the memory begins" == str(error.value)
+    assert "a later instant; without `valid_to` it ends now, also where it has not begun" == error.value.hint
+    assert "active" == agent.get(receipt.id).status
+
+
+def test_what_has_not_begun_can_be_retired_without_an_end(world: World) -> None:
+    agent = world.speaker(AGENT)
+    receipt = agent.remember("an appointment", valid_from=START + timedelta(days=9))
+
+    agent.retire(receipt.id, reason="cancelled")
+
+    assert "retired" == agent.get(receipt.id).status
+
+
+def test_an_interval_that_ends_before_it_begins_is_not_told_how_times_are_written(world: World) -> None:
+    with pytest.raises(muniment.InvalidInput) as error:
+        world.speaker(AGENT).remember("an appointment", valid_from="2026-01-02", valid_to="2026-01-01")
+
+    assert "an end after the start: it is the first instant that no longer counts" == error.value.hint
 
 
 def test_a_clock_that_steps_back_leaves_sequence_order_as_the_order_of_truth(world: World) -> None:

@@ -263,6 +263,34 @@ def test_a_batch_of_which_some_was_refused_is_taken_up_under_its_command_id(worl
         agent.remember_many(items[:2], on_refusal="skip", command_id="batch")
 
 
+def test_a_refused_item_is_judged_again_under_its_command_id_as_a_refused_write_is(world: World) -> None:
+    """No receipt was given for it, and what refused it can be lifted: then the same command completes what it began."""
+    agent, secret = world.speaker("agent:planner"), "The code is 1234."
+    forgotten = agent.forget(agent.remember(secret).id, reason="asked")
+    items = [{"content": "a"}, {"content": secret}, {"content": "b"}]
+
+    def send() -> tuple[list[tuple[str, bool]], list[tuple[int, str]]]:
+        found = agent.remember_many(items, on_refusal="skip", command_id="batch")
+        return [(one.id, one.repeated) for one in found], [(one.index, one.error) for one in found.refused]
+
+    (first, refused), before = send(), world.store.head.seq
+    with pytest.raises(Tombstoned):
+        agent.remember(secret, command_id="single")
+    assert ([(identity, True) for identity, _ in first], refused) == send()
+    assert [(1, "tombstoned")] == refused
+    assert before + 2 == world.store.head.seq  # each attempt at what is refused is counted, and nothing else is written
+
+    world.ann().lift(str(forgotten.id), reason="it may be said")
+    (one, taken_up, two), none = send()
+    assert ([(identity, True) for identity, _ in first], False, []) == ([one, two], taken_up[1], none)
+    assert secret == agent.get(taken_up[0]).content
+    assert not agent.remember(secret, source="elsewhere", command_id="single").repeated
+
+    head = world.store.head.seq
+    assert ([one, (taken_up[0], True), two], []) == send()
+    assert head == world.store.head.seq
+
+
 def test_a_repeat_without_a_command_id_writes_nothing(world: World) -> None:
     mem = world.speaker("agent:planner")
     mem.remember(SAID)
