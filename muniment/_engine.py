@@ -130,14 +130,9 @@ class Engine:
         self.deeds = Deeds(self._state, self.admission, self.values)
         self.guard = Guard(self._state, options.policy)
         self.dense = Dense(
-            self.mutex,
-            self._state.recall,
-            files.projections,
-            self.keys.live_key,
-            options.load_embedder,
-            beside=not options.read_only,
-            graph=options.graph,
-        )
+            self.mutex, self._state.recall, files.projections, self.keys.live_key, options.load_embedder,
+            shelf=self.snapshots, beside=not options.read_only, graph=options.graph,
+        )  # fmt: skip
         self.rolled_back = 0
         self._saved_at = self.snapshots.load(self.log, self._state)
         # Made by another analyser, or lost: closing saves what is made in their place.
@@ -344,13 +339,17 @@ class Engine:
         if self.options.read_only:
             return
         self.dense.save()
-        if force or self.head.seq > self._saved_at or self._words_wait:
+        if force or self.head.seq > self._saved_at or self._words_wait or self.dense.signs_wait:
             self._save(words=True, closing=closing)
 
     def _save(self, *, words: bool, closing: bool = False) -> None:
         with self.lock.hold():
             self.door.settle()
-            self._saved_at = self.snapshots.save(self.head, self.state, self.now(), words=words, closing=closing)
+            signs = self.dense.unsaved_signs() if words else ()
+            self._saved_at = self.snapshots.save(
+                self.head, self.state, self.now(), words=words, closing=closing, signs=signs
+            )
+            self.dense.signs_were_saved()
             self._words_wait = not words
 
     def _fold_upto(self, seq: int) -> Projections:

@@ -37,6 +37,7 @@ def replayed(engine: Engine, to: KnownAt, without: Sequence[str]) -> PastStore:
         engine.files.projections,
         engine.keys.live_key,
         engine.options.load_embedder,
+        shelf=engine.snapshots,
     )
     guard = Guard(state, engine.options.policy)
 

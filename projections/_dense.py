@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from muniment.events import ModelMissing, MunimentError
 
 from ._embedder import Embedder
 from ._recall import Partition, Recall
+from ._sections import Written
 from ._segments import indexed_text
+from ._signs import SavedSigns, SignShelf
 from ._vector_file import KeptVectors, SlotKey, VectorFile, rounded
 from ._vectors import VectorIndex
 
@@ -25,6 +27,9 @@ OPEN_WHILE_ASKED: Final = 131_072
 """How many kept vectors a question waits for, about a second's worth; with more, words answer alone meanwhile."""
 _AT_ONCE: Final = 256
 _OPENED_AT_ONCE: Final = 4_096
+_BETWEEN_UNSEALING: Final = 0.002
+"""Seconds in which whoever waits has the lock: what goes on beside takes a fifth of a processor."""
+_NO_MORE: Final = object()
 Progress = Callable[[int, int], None]
 
 
@@ -60,11 +65,15 @@ class Dense:
         slot_key: SlotKey,
         load: Callable[[], Embedder] | None,
         *,
+        shelf: SignShelf | None = None,
         beside: bool = False,
         graph: bool = False,
     ) -> None:
         """
-        With `beside`, vectors that no question waits for are made by a thread of its own, and kept.
+        With `shelf`, the signs that were saved there spare a question to open all vectors of a large scope.
+
+        With `beside`, vectors that no question waits for are made by a thread of its own, and kept; another opens those
+        of a large scope, of which the signs are known, once somebody asks there.
 
         With `graph`, another builds a graph of the vectors of a large scope once somebody asks there.
         """
@@ -74,6 +83,7 @@ class Dense:
         self._embedder: Embedder | None = None
         self._file: VectorFile | None = None
         self._kept: KeptVectors | None = None
+        self._shelf, self._signs = shelf, cast("SavedSigns | None", None)
         self._unsaved: list[tuple[bytes, int, NDArray[np.float32]]] = []
         self._beside = False
         self._embeds_beside, self._stopping = beside, threading.Event()
@@ -81,8 +91,11 @@ class Dense:
         self._opener: threading.Thread | None = None
         self._graphs = graph
         self._builder: threading.Thread | None = None
+        self._unsealer: threading.Thread | None = None
         self._opened: set[str] = set()
         """Scopes whose kept vectors were opened beside: what they lack now, they never had."""
+        self.signs_wait = False
+        """Whether vectors were made by `embed_all` since signs were saved."""
         self.problem: MunimentError | None = None
         self.waits_for: str | None = None
         """Why vectors are not asked meanwhile."""
@@ -117,6 +130,8 @@ class Dense:
         self._embed(embedder, missing, None)
         if self._graphs:
             self._build_beside(scopes)
+        if self._embeds_beside:
+            self._unseal_beside(scopes)
         return embedder
 
     @property
@@ -144,6 +159,30 @@ class Dense:
             if work is None:
                 return
             work()
+
+    def _unseal_beside(self, scopes: Sequence[str]) -> None:
+        """Open the vectors of large scopes, which questions would open bit by bit, a little slower each."""
+        if self._unsealer is not None or self._stopping.is_set():
+            return
+        with self._mutex:
+            partitions = [self._recall.partition(scope) for scope in scopes]
+            sealed = [p.vectors for p in partitions if p is not None and p.vectors is not None]
+        if any(vectors.still_sealed for vectors in sealed):
+            self._unsealer = threading.Thread(
+                target=self._unseal, args=(sealed,), name="muniment-sealed-vectors", daemon=True
+            )
+            weakref.finalize(self, _end, self._stopping, self._unsealer)
+            self._unsealer.start()
+
+    def _unseal(self, indexes: Sequence[VectorIndex]) -> None:
+        try:
+            for steps in [vectors.unsealing() for vectors in indexes]:
+                while not self._stopping.wait(_BETWEEN_UNSEALING):
+                    with self._mutex:
+                        if next(steps, _NO_MORE) is _NO_MORE:
+                            break
+        finally:
+            self._unsealer = None
 
     @property
     def loading(self) -> bool:
@@ -175,6 +214,7 @@ class Dense:
             return None, np.zeros(0, np.int64)
         if partition.vectors is None:
             partition.vectors = VectorIndex(self._embedder.dim)
+        self._lend_signs(partition, partition.vectors)
         return partition, partition.vectors.missing(len(partition.rows))
 
     def _open_kept(self, scopes: Sequence[str]) -> None:
@@ -211,12 +251,13 @@ class Dense:
         with self._mutex:
             missing = self._missing(self._recall.scopes())
         self._embed(embedder, missing, progress)
+        self.signs_wait |= bool(missing)
         return len(missing)
 
     def stop(self) -> None:
         """End what goes on beside, and wait for it; the caller does not hold the mutex."""
         self._stopping.set()
-        for worker in (self._worker, self._opener, self._builder):
+        for worker in (self._worker, self._opener, self._builder, self._unsealer):
             if worker is not None and worker is not threading.current_thread():
                 worker.join()
 
@@ -233,7 +274,8 @@ class Dense:
         with self._mutex:
             if self.is_outdated():
                 self._unsaved.clear()
-            self._kept = None if self._file is None else self._file.load()
+            if self._file is not None:
+                self._take_from(self._file)
             self._opened.clear()
             for scope in self._recall.scopes():
                 partition = self._recall.partition(scope)
@@ -277,6 +319,16 @@ class Dense:
                 self._file.append(self._unsaved)
                 self._unsaved.clear()
 
+    def unsaved_signs(self) -> Iterator[tuple[int, Written]]:
+        """Yield the chunks of signs that are to be saved, once the vectors are. The caller holds the mutex."""
+        return iter(()) if self._signs is None else self._signs.unsaved(self._recall)
+
+    def signs_were_saved(self) -> None:
+        """Learn that what was yielded last was saved."""
+        self.signs_wait = False
+        if self._signs is not None:
+            self._signs.were_saved()
+
     def missing_count(self, scopes: Iterable[str]) -> int:
         """Return how many rows of the scopes lack a vector; all of them while no model was loaded."""
         with self._mutex:
@@ -300,9 +352,14 @@ class Dense:
                     return None
                 if self._directory is not None:
                     self._file = VectorFile(self._directory, embedder.model_id, embedder.dim, self._slot_key)
-                    self._kept = self._file.load()
+                    self._take_from(self._file)
                 self._embedder = embedder
             return self._embedder
+
+    def _take_from(self, file: VectorFile) -> None:
+        self._kept = kept = file.load()
+        if self._shelf is not None:
+            self._signs = SavedSigns(self._shelf, kept, lambda: file.identity)
 
     def _missing(self, scopes: Iterable[str]) -> list[_Missing]:
         missing: list[_Missing] = []
@@ -327,8 +384,14 @@ class Dense:
         if not self._kept or not len(rows):
             return rows
         vectors.make_room(len(partition.rows))
-        self._take_kept(partition, vectors, rows)
+        self._lend_signs(partition, vectors)
+        self._take_kept(partition, vectors, vectors.missing(len(partition.rows)))
         return vectors.missing(len(partition.rows))
+
+    def _lend_signs(self, partition: Partition, vectors: VectorIndex) -> None:
+        if self._signs is not None and self._kept is not None:
+            vectors.make_room(len(partition.rows))
+            self._signs.lend(partition, vectors)
 
     def _take_kept(self, partition: Partition, vectors: VectorIndex, rows: NDArray[np.int64]) -> None:
         if self._kept is None:

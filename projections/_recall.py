@@ -88,6 +88,10 @@ class Recall:
         """Return the scopes that hold memories."""
         return list(self._stored.rows)
 
+    def loaded(self) -> list[Partition]:
+        """Return the partitions that somebody has asked for, by their scopes."""
+        return [self._partitions[scope] for scope in sorted(self._partitions)]
+
     def apply(self, batch: Batch) -> None:
         """
         Erase what the batch forgets, once the register has taken it in; what was applied before is passed over.

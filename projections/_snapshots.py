@@ -5,6 +5,7 @@ Sealed snapshots of the projections. Each file has a key of its own in the key t
     projections/words-FINGERPRINT-CHUNK-KEY.snap       `content/words/CHUNK`: what recall derived from the bodies of
                                                        4096 consecutive events; a forget destroys the keys of those
                                                        it touches
+    projections/signs-FINGERPRINT-CHUNK-KEY.snap       `content/signs/CHUNK`: the signs of their vectors, likewise
 
 What a rebuild makes beside them has the same files, and the names `build/GENERATION` and `content/build/CHUNK`, until
 one revision of the key table puts all of it in the place of what was there.
@@ -48,8 +49,10 @@ from muniment.events._seal import commitment
 from . import _recall, _register, _tombstones, _tree
 from ._bundle import Projections
 from ._recall import Recall
-from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
+from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, Written, write_sections
 from ._segments import Fragment, Fragments
+from ._signs import LAYOUT as SIGNS_LAYOUT
+from ._signs import Signs, read_signs
 from ._state import FAR_FUTURE
 from ._tokens import ANALYZER_ID
 from ._words import LAYOUT as WORDS_LAYOUT
@@ -59,6 +62,7 @@ PROJECTION_VERSIONS: Final = (_register.VERSION, _tombstones.VERSION, _recall.VE
 ACTS_VERSION: Final = _register.ACTS_VERSION
 _STATE: Final = "state/"
 _WORDS: Final = CONTENT_CHUNK + "words/"
+_SIGNS: Final = CONTENT_CHUNK + "signs/"
 _BUILT_STATE: Final = "build/"
 _BUILT_WORDS: Final = CONTENT_CHUNK + "build/"
 _SUFFIX: Final = ".snap"
@@ -128,7 +132,7 @@ class Snapshots:
         made_with = fingerprints()
         # One file holds the state of all, but the words that recall derived need not be made again with the register.
         self._state_print = _fingerprint(*PROJECTION_VERSIONS, ACTS_VERSION, NORMAL_FORM)
-        self._words_print = made_with["recall"]
+        self._words_print, self._signs_print = made_with["recall"], _fingerprint(SIGNS_LAYOUT)
         self._held: WeakSet[SealedSections] = WeakSet()
         self._loaded: dict[int, dict[str, Fragment]] = {}
 
@@ -179,13 +183,23 @@ class Snapshots:
                     log.rewind()
         return False
 
-    def save(self, head: Head, state: Projections, now: int, *, words: bool = True, closing: bool = False) -> int:
+    def save(
+        self,
+        head: Head,
+        state: Projections,
+        now: int,
+        *,
+        words: bool = True,
+        closing: bool = False,
+        signs: Iterable[tuple[int, Written]] = (),
+    ) -> int:
         """
         Save the state at a head, and return its sequence number. The caller holds the writer lock.
 
         From then on the state stands on what was saved, and what it held in memory is free. Without `words` those that
         nobody has asked for yet stay queued. With `closing` each chunk of words is let go when it was saved, so that a
-        store whose words were never asked for does not gather all of them in memory just to save them.
+        store whose words were never asked for does not gather all of them in memory just to save them. `signs` are
+        chunks of them that are to take the place of the saved ones.
         """
         made: list[Made] = []
         chunks: list[int] = []
@@ -194,6 +208,7 @@ class Snapshots:
                 made.append(self._write_chunk(chunk, data))
                 chunks.append(chunk)
                 state.recall.saved_chunk(chunk, release=closing)
+            made += [self._made(_SIGNS, chunk, sections) for chunk, sections in signs]
             made.append(self.write_state(head, state, now))
             self.keep(made, instead_of=(self._state,))
         except BaseException:
@@ -272,8 +287,18 @@ class Snapshots:
         if chunks is None:
             return self._keys.content_chunks(CONTENT_CHUNK)
         # Those that a rebuild is just making, too.
-        names = {f"{prefix}{chunk:08x}" for chunk in chunks for prefix in (_WORDS, _BUILT_WORDS)}
+        names = {f"{prefix}{chunk:08x}" for chunk in chunks for prefix in (_WORDS, _BUILT_WORDS, _SIGNS)}
         return [name for name in self._keys.content_chunks(CONTENT_CHUNK) if name in names]
+
+    def signs(self, chunk: int, of: bytes) -> Signs | None:
+        """Return the saved signs of one chunk, of the vectors in one file; None when they are not there."""
+        key = self._keys.chunk_key(f"{_SIGNS}{chunk:08x}")
+        if key is None:
+            return None
+        try:
+            return read_signs(SealedSections(self._chunk_path(_SIGNS, chunk, key), key), of)
+        except ProjectionStale:
+            return None
 
     def take(self, chunk: int, scope: str) -> Fragment | None:
         """Return the saved words of one scope in one chunk, once; None when they are not there."""
@@ -316,8 +341,11 @@ class Snapshots:
         yield "head", [msgspec.msgpack.encode(head)]
 
     def _write_chunk(self, chunk: int, data: bytes) -> Made:
+        return self._made(self._words, chunk, [("words", [data])])
+
+    def _made(self, prefix: str, chunk: int, written: Written) -> Made:
         key = os.urandom(KEY_BYTES)
-        return Made(f"{self._words}{chunk:08x}", key, self._words_path(chunk, key), [("words", [data])])
+        return Made(f"{prefix}{chunk:08x}", key, self._chunk_path(prefix, chunk, key), written)
 
     def _chunks_of(self, prefix: str) -> list[int]:
         return [int(name.removeprefix(prefix), 16) for name in self._keys.content_chunks(prefix)]
@@ -325,9 +353,9 @@ class Snapshots:
     def _remove_stale(self) -> None:
         keys = self._keys
         current = {self._state_path(name) for prefix in (_STATE, _BUILT_STATE) for name in keys.content_chunks(prefix)}
-        for prefix in (_WORDS, _BUILT_WORDS):
+        for prefix in (_WORDS, _BUILT_WORDS, _SIGNS):
             for chunk in self._chunks_of(prefix):
-                current.add(self._words_path(chunk, keys.chunk_key(f"{prefix}{chunk:08x}")))
+                current.add(self._chunk_path(prefix, chunk, keys.chunk_key(f"{prefix}{chunk:08x}") or b""))
         for path in self._directory.glob(f"*{_SUFFIX}"):
             if path not in current:
                 path.unlink(missing_ok=True)
@@ -349,9 +377,12 @@ class Snapshots:
         return self._directory / f"state-{self._state_print}-{name.rpartition('/')[2]}{_SUFFIX}"
 
     def _words_path(self, chunk: int, key: bytes | None = None) -> Path:
+        return self._chunk_path(self._words, chunk, key or self._keys.chunk_key(f"{self._words}{chunk:08x}") or b"")
+
+    def _chunk_path(self, prefix: str, chunk: int, key: bytes) -> Path:
+        of = f"signs-{self._signs_print}" if prefix == _SIGNS else f"words-{self._words_print}"
         # The commitment stands at the head of the file as well: it tells nothing of the key.
-        key = key or self._keys.chunk_key(f"{self._words}{chunk:08x}") or b""
-        return self._directory / f"words-{self._words_print}-{chunk:08x}-{commitment(key).hex()[:16]}{_SUFFIX}"
+        return self._directory / f"{of}-{chunk:08x}-{commitment(key).hex()[:16]}{_SUFFIX}"
 
 
 def _locked(path: Path) -> int:

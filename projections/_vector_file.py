@@ -13,7 +13,8 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,8 @@ _SEAL_BYTES: Final = 32
 _ID_BYTES: Final = 16
 _BESIDE: Final = ".anew"
 _AT_ONCE: Final = 4_096
+_SPREAD: Final = 4
+"""Records to be read, for each that is asked for, up to which they are read in one go."""
 SlotKey = Callable[[int], bytes | None]
 """The key of a slot, or None once it was destroyed. A vector sealed under what took its place could be read again."""
 
@@ -51,15 +54,21 @@ class VectorFile:
         """Where the vectors are."""
         return self._path
 
+    @property
+    def identity(self) -> bytes:
+        """What no other file of vectors begins with; empty while there is none."""
+        return self._model + self._known if self._known else b""
+
     def load(self) -> KeptVectors:
-        """Return what is in the file, still sealed."""
+        """Return what is in the file, still sealed; where the file is replaced later, what it was."""
         try:
-            data = self._path.read_bytes()
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            data = b""
-        start = len(self._head) if data.startswith(self._head) else len(data)
-        self._known = data[start : start + _PREFIX.size]
-        return KeptVectors(memoryview(data)[start:], self._dim, self._open)
+            self._known = b""
+            return KeptVectors(None, len(self._head), self._dim, self._open)
+        start = len(self._head) if os.pread(fd, len(self._head), 0) == self._head else os.fstat(fd).st_size
+        self._known = os.pread(fd, _PREFIX.size, start)
+        return KeptVectors(fd, start, self._dim, self._open)
 
     def is_replaced(self) -> bool:
         """Tell whether others made these vectors anew since they were loaded; not where they removed them all."""
@@ -157,16 +166,18 @@ class VectorFile:
 
 class KeptVectors:
     """
-    The records of a file, by the key slots of their memories; what nobody asks for is not opened.
+    The records of a file, by the key slots of their memories; what nobody asks for is neither read nor opened.
 
     A slot is one memory's for ever. A later record of it replaces an earlier one.
     """
 
-    def __init__(self, records: memoryview, dim: int, open_record: Callable[[bytes], bytes | None]) -> None:
-        self._records, self._dim, self._open = records, dim, open_record
+    def __init__(self, fd: int | None, start: int, dim: int, open_record: Callable[[bytes], bytes | None]) -> None:
+        """Take over a descriptor of the file, whose records begin at `start`; None has none."""
+        self._fd, self._start, self._dim, self._open = fd, start, dim, open_record
         self._size = _PREFIX.size + 2 * dim + _SEAL_BYTES
-        layout = np.dtype({"names": ["slot"], "formats": [">u4"], "offsets": [16], "itemsize": self._size})
-        slots = np.frombuffer(records, layout, count=len(records) // self._size)["slot"].astype(np.int64)
+        if fd is not None:
+            weakref.finalize(self, os.close, fd)
+        slots = self._slots_in_order()
         # Of equal slots the last: reversed, it is the first, which is what `unique` names.
         self._slots, last = np.unique(slots[::-1], return_index=True)
         self._numbers = len(slots) - 1 - last
@@ -174,21 +185,56 @@ class KeptVectors:
     def __len__(self) -> int:
         return len(self._slots)
 
+    def holds(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which of these slots have a record, whether it opens or not."""
+        return self._found(slots)[1]
+
     def take(self, slots: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Yield, some at a time, which of these slots have a vector that still opens, and their vectors."""
-        if not len(self):
-            return
-        near = np.minimum(self._slots.searchsorted(slots), len(self) - 1)
-        wanted = np.flatnonzero(self._slots[near] == slots)
+        near, held = self._found(slots)
+        wanted = np.flatnonzero(held)
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
-            opened = [self._opened(number) for number in self._numbers[near[part]].tolist()]
+            opened = [self._open(record) for record in self._read(self._numbers[near[part]].tolist())]
             found = np.array([plain is not None for plain in opened], np.bool_)
             vectors = np.frombuffer(b"".join(plain for plain in opened if plain is not None), "<f2")
             yield part[found], vectors.reshape(-1, self._dim).astype(np.float32)
 
-    def _opened(self, number: int) -> bytes | None:
-        return self._open(bytes(self._records[number * self._size : (number + 1) * self._size]))
+    def _found(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        if not len(self):
+            return np.zeros(len(slots), np.int64), np.zeros(len(slots), np.bool_)
+        near = np.minimum(self._slots.searchsorted(slots), len(self) - 1)
+        return near, self._slots[near] == slots
+
+    def _slots_in_order(self) -> NDArray[np.int64]:
+        if self._fd is None:
+            return np.zeros(0, np.int64)
+        layout = np.dtype({"names": ["slot"], "formats": [">u4"], "offsets": [16], "itemsize": self._size})
+        count = (os.fstat(self._fd).st_size - self._start) // self._size
+        slots = np.zeros(count, np.int64)
+        for first in range(0, count, _AT_ONCE):
+            records = self._between(first, min(first + _AT_ONCE, count))
+            slots[first : first + _AT_ONCE] = np.frombuffer(records, layout)["slot"]
+        return slots
+
+    def _read(self, numbers: Sequence[int]) -> Iterator[bytes]:
+        if not numbers:
+            return
+        size, first, end = self._size, min(numbers), max(numbers) + 1
+        if end - first > _SPREAD * len(numbers):
+            for number in numbers:
+                yield self._between(number, number + 1)
+            return
+        records = self._between(first, end)
+        for number in numbers:
+            yield records[(number - first) * size : (number - first + 1) * size]
+
+    def _between(self, first: int, end: int) -> bytes:
+        if self._fd is None:
+            return b""
+        data = os.pread(self._fd, (end - first) * self._size, self._start + first * self._size)
+        # Somebody has cut the file since: what is not there opens as nothing.
+        return data.ljust((end - first) * self._size, b"\0")
 
 
 def remove_vectors(directory: Path, *, keep: Path) -> None:

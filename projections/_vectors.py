@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,6 +18,8 @@ Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Bits = NDArray[np.uint64]
+OpenSlots = Callable[[NDArray[np.int64]], Iterable[tuple[Rows, Floats]]]
+"""Gives, some at a time, which of some key slots have a vector that opens, by their places, and the vectors."""
 Counts: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 """In how many signs rows differ; the greatest number that the type has is far, more than any vector has."""
 
@@ -25,6 +27,7 @@ GRAPH_FROM = 50_000  # vectors; below that a graph of them answers no sooner tha
 GRAPH_SHARE = 0.9  # of the graph's rows have to be wanted: a walk among others finds too few
 GRAPH_LATE = 0.1  # of the vectors may be in no graph before it is worth adding them
 _BUILT_AT_ONCE = 1_024  # vectors, about a fifth of a second's work
+_UNSEALED_AT_ONCE = 128  # vectors, half a millisecond's work: a question may have to wait for it
 _ADDED_AT_ONCE = 32  # vectors of a graph that is in use: nobody can ask it meanwhile
 
 # Vectors are kept as whole numbers on this grid. A sum of their products stays below 2**24, where float32 is exact, so
@@ -40,6 +43,7 @@ HALVED_FROM = 32_000  # rows above which half of the signs choose four times as 
 _AT_ONCE = 50_000  # rows whose signs are compared at once: what is made of them stays in the processor's cache
 _SCORED_AT_ONCE = 512  # rows that are made floating point at once, for the same reason
 _FAR = {1: 0xFF, 2: 0xFFFF}  # by the bytes of the number that says in how many signs a row differs
+_OPEN = np.int64(-1)  # instead of a key slot: there is nothing to be opened
 _WORDS_IN_A_BYTE = 3  # of signs, whose number a byte tells, and still has one that is more than all of them
 
 
@@ -59,6 +63,9 @@ class VectorIndex:
         self._erased: Flags = np.zeros(0, dtype=np.bool_)
         self._graph: NeighbourGraph | None = None
         self._unbuilt: set[int] | None = None  # rows that changed while a graph is being built
+        self._sealed = np.full(0, _OPEN)  # the key slot of a row whose signs alone are here, and its vector kept
+        self._still_sealed = 0
+        self._open: OpenSlots = _none_open
         self._end = 0  # one past the highest row that was ever named
         self._settled = 0  # rows below which none is missing: what has a vector, or was erased, stays so
 
@@ -81,10 +88,70 @@ class VectorIndex:
         if np.count_nonzero(erased):
             self.put(given[~erased], vectors[~erased])
             return
-        self._matrix[at] = _on_grid(vectors)
+        self._keep(at, vectors)
         self._signs[:, at] = _signs(vectors)
         self._present[at] = True
         self._changed(named)
+
+    def _keep(self, at: slice | Rows, vectors: Floats) -> None:
+        self._matrix[at] = _on_grid(vectors)
+        if self._still_sealed:
+            self._still_sealed -= int(np.count_nonzero(self._sealed[at] != _OPEN))
+            self._sealed[at] = _OPEN
+
+    def put_sealed(self, rows: Rows, slots: NDArray[np.int64], signs: Bits, open_slots: OpenSlots) -> None:
+        """
+        Keep the signs of rows that have no vector here, a line a word and a column a row; the vector comes later.
+
+        `open_slots` is asked for the vectors of key slots once somebody asks for them, and says which of them there
+        are: a row whose vector is not there is then one that never had any. It is the same for all rows.
+        """
+        if not len(rows):
+            return
+        self._reserve(int(rows.max()) + 1)
+        fresh = ~(self._erased[rows] | self._present[rows])
+        at = rows[fresh]
+        self._signs[:, at] = signs[:, fresh]
+        self._present[at] = True
+        self._sealed[at] = slots[fresh]
+        self._still_sealed += len(at)
+        self._open = open_slots
+
+    def signs(self, rows: Rows) -> Bits:
+        """Return the signs of rows that have a vector, a line a word and a column a row."""
+        return self._signs[:, rows]
+
+    def known(self, start: int, end: int) -> Rows:
+        """Return the rows between two that have a vector, here or kept."""
+        return np.flatnonzero(self._present[start : min(end, self._end)]) + start
+
+    @property
+    def still_sealed(self) -> int:
+        """How many vectors have not been asked for yet, of rows whose signs are here."""
+        return self._still_sealed
+
+    def unsealing(self) -> Iterator[None]:
+        """Fetch them all, step by step; the owner holds the lock while it takes a step."""
+        for start in range(0, self._end, _UNSEALED_AT_ONCE):
+            self._unseal(np.arange(start, min(start + _UNSEALED_AT_ONCE, self._end)))
+            yield
+
+    def _unseal(self, rows: Rows) -> None:
+        """Fetch the vectors of these rows where their signs alone are here; a row that has none is missing again."""
+        if not self._still_sealed:
+            return
+        late = rows[self._sealed[rows] != _OPEN]
+        if not len(late):
+            return
+        slots = self._sealed[late]
+        lost = np.ones(len(late), dtype=np.bool_)
+        for found, vectors in self._open(slots):
+            lost[found] = False
+            self._keep(late[found], vectors)
+        gone = late[lost]
+        self._still_sealed -= len(gone)
+        self._sealed[gone], self._present[gone], self._signs[:, gone] = _OPEN, False, 0
+        self._settled = min(self._settled, int(gone.min(initial=self._settled)))
 
     def erase(self, row: int) -> None:
         """Overwrite the row's vector, here and in the graph; the row gets none again."""
@@ -95,6 +162,9 @@ class VectorIndex:
         self._signs[:, row] = 0
         self._present[row] = False
         self._erased[row] = True
+        if self._still_sealed and self._sealed[row] != _OPEN:
+            self._still_sealed -= 1
+            self._sealed[row] = _OPEN
         self._changed([row])
 
     def missing(self, upto: int) -> Rows:
@@ -111,6 +181,7 @@ class VectorIndex:
         at = np.asarray(rows, dtype=np.int64)
         found = np.full(len(at), np.nan, dtype=np.float32)
         here = np.flatnonzero((at >= 0) & (at < self._end))
+        self._unseal(at[here])
         here = here[self._present[at[here]]]
         found[here] = self._exact(query, at[here])
         return found
@@ -129,7 +200,7 @@ class VectorIndex:
             end = min(end, len(allowed))
             wanted = wanted[:end] & allowed[:end]
         rows = self._walked(query, wanted, k) if self._graph is not None and end == self._end else None
-        candidates, cosines = self._nearest(query, wanted, k) if rows is None else (rows, self._exact(query, rows))
+        candidates, cosines = self._nearest(query, wanted, k) if rows is None else self._scored(query, rows)
         best = np.lexsort((candidates, -cosines))[: max(k, 0)]
         return candidates[best], cosines[best]
 
@@ -152,6 +223,7 @@ class VectorIndex:
         rows = np.flatnonzero(self._present[: self._end] & ~self._graph.holds(self._end))
         for start in range(0, len(rows), _ADDED_AT_ONCE):
             part = rows[start : start + _ADDED_AT_ONCE]
+            self._unseal(part)
             part = part[self._present[part]]
             self._graph.add(part, self._floats(part))
             yield _nothing
@@ -165,6 +237,7 @@ class VectorIndex:
             rows = np.flatnonzero(self._present[: self._end])
             for start in range(0, len(rows), _BUILT_AT_ONCE):
                 part = rows[start : start + _BUILT_AT_ONCE]
+                self._unseal(part)
                 part = part[self._present[part]]
                 yield partial(graph.add, part, self._floats(part))
                 # What was erased while it was added stays in memory no longer than that.
@@ -196,12 +269,16 @@ class VectorIndex:
         elif count < len(wanted) // 4 or self._matrix.dtype != np.float32:
             rows = np.flatnonzero(wanted)
         else:
+            if self._still_sealed:
+                self._unseal(np.flatnonzero(wanted))
+                wanted = wanted & self._present[: len(wanted)]
+                count = int(np.count_nonzero(wanted))
             cosines = self._matrix[: len(wanted)] @ query
             if count < len(wanted):
                 cosines[~wanted] = -np.inf
             rows = np.flatnonzero(wanted) if count <= k else _greatest(cosines, k)
             return rows, np.asarray(cosines[rows] * _COSINE, dtype=np.float32)
-        cosines = self._exact(query, rows)
+        rows, cosines = self._scored(query, rows)
         if len(rows) <= k:
             return rows, cosines
         near = _greatest(cosines, k)
@@ -254,6 +331,12 @@ class VectorIndex:
             elif held[row]:
                 graph.erase(row, _stand_in(row, self.dim))
 
+    def _scored(self, query: Floats, rows: Rows) -> tuple[Rows, Floats]:
+        if self._still_sealed:
+            self._unseal(rows)
+            rows = rows[self._present[rows]]
+        return rows, self._exact(query, rows)
+
     def _exact(self, query: Floats, rows: Rows) -> Floats:
         found = np.empty(len(rows), dtype=np.float32)
         for start in range(0, len(rows), _SCORED_AT_ONCE):
@@ -263,6 +346,7 @@ class VectorIndex:
         return found
 
     def _floats(self, rows: Rows) -> Floats:
+        self._unseal(rows)
         # `take` copies rows in half the time that indexing needs.
         return self._matrix.take(rows, axis=0).astype(np.float32, copy=False)
 
@@ -282,6 +366,9 @@ class VectorIndex:
             matrix = matrix.astype(np.float32)
         matrix[: len(self._matrix)] = self._matrix
         self._matrix = matrix
+        sealed = np.full(room, _OPEN)
+        sealed[: len(self._sealed)] = self._sealed
+        self._sealed = sealed
         signs = np.zeros((len(self._signs), room), dtype=np.uint64)
         signs[:, : self._signs.shape[1]] = self._signs
         self._signs = signs
@@ -293,6 +380,11 @@ class VectorIndex:
 
 def _nothing() -> None:
     """Do nothing."""
+
+
+def _none_open(slots: NDArray[np.int64]) -> Iterable[tuple[Rows, Floats]]:  # noqa: ARG001
+    """Return that there are none."""
+    return ()
 
 
 def _greatest(cosines: Floats, k: int) -> Rows:

@@ -8,8 +8,9 @@ import pytest
 
 from muniment import Action, InvalidInput, KeyFile
 from muniment.events import NeedsGrant, RankTooLow
+from muniment.projections import _signs, _vectors
 
-from .stores import AGENT, RARE, SCOPE, SECRET, ann, create_store, open_store, readable, vector_of
+from .stores import AGENT, RARE, SCOPE, SECRET, Letters, ann, create_store, open_store, readable, vector_of
 
 
 @pytest.fixture
@@ -47,6 +48,32 @@ def test_another_process_saves_no_vector_of_what_was_forgotten(path: Path, key: 
         other.session(scope=SCOPE, actor=AGENT).remember("a write, for which it takes the lock")
 
     assert [] == readable(path, vector_of(SECRET), RARE)
+
+
+def test_no_key_opens_the_signs_of_what_was_forgotten(
+    path: Path, key: KeyFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (_signs, _vectors):
+        monkeypatch.setattr(module, "SIGNS_FROM", 5)
+    with open_store(path) as other, open_store(path) as store:
+        agent, theirs = (each.session(scope=SCOPE, actor=AGENT) for each in (store, other))
+        receipt = agent.remember(SECRET)
+        agent.remember_many([{"content": f"of no concern {n}"} for n in range(10)])
+        for each in (store, other):
+            each.embed()
+        store._engine.save(force=True)
+        signs = _vectors._signs(Letters().embed([SECRET])).astype("<u8").tobytes()
+        assert [] != [where for where in readable(path, signs) if where.startswith("signs-")]
+        assert theirs.recall("quinquagenarian")
+
+        agent.forget(receipt.id, reason="asked")
+        assert [] == readable(path, signs)
+        other._engine.save(force=True)
+        assert [] == readable(path, signs)
+
+    assert [] == readable(path, signs)
+    with open_store(path) as store:
+        assert 10 == len(store.session(scope=SCOPE, actor=AGENT).recall("concern", k=20))
 
 
 def test_the_control_finds_content_terms_and_vector_before_the_forget(path: Path, key: KeyFile) -> None:
