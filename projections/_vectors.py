@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -361,9 +362,9 @@ class VectorIndex:
             self._grow(max(end, len(self._present) * 3 // 2, 64))
 
     def _grow(self, room: int) -> None:
-        matrix: Floats | NDArray[np.int16] = np.zeros((room, self.dim), dtype=np.int16)
-        if room <= SIGNS_FROM:
-            matrix = matrix.astype(np.float32)
+        matrix: Floats | NDArray[np.int16] = (
+            np.zeros((room, self.dim), dtype=np.float32) if room <= SIGNS_FROM else _sparse((room, self.dim))
+        )
         matrix[: len(self._matrix)] = self._matrix
         self._matrix = matrix
         sealed = np.full(room, _OPEN)
@@ -376,6 +377,13 @@ class VectorIndex:
             np.concatenate((flags, np.zeros(room - len(flags), dtype=np.bool_)))
             for flags in (self._present, self._erased)
         )
+
+
+def _sparse(shape: tuple[int, int]) -> NDArray[np.int16]:
+    """Return zeros, of which memory holds the pages that were written to: of sealed rows, none."""
+    # numpy asks for pages of 2 MiB, all of which a few hundred rows touch. A child that is forked has its own.
+    room = mmap(-1, shape[0] * shape[1] * 2, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    return np.frombuffer(room, dtype=np.int16).reshape(shape)
 
 
 def _nothing() -> None:
