@@ -54,6 +54,7 @@ from ._segments import Fragment, Fragments
 from ._signs import LAYOUT as SIGNS_LAYOUT
 from ._signs import Signs, read_signs
 from ._state import FAR_FUTURE
+from ._tables import LAYOUT as TABLES_LAYOUT
 from ._tokens import ANALYZER_ID
 from ._words import LAYOUT as WORDS_LAYOUT
 
@@ -85,7 +86,7 @@ def _records_print() -> str:
     # All that reading memories and beliefs depends on. What was acted, what is refused and the tree are other matters;
     # so is the normal form, in which an envelope stays as it was written.
     register, _, recall, _ = PROJECTION_VERSIONS
-    return _fingerprint(register, recall)
+    return _fingerprint(register, recall, TABLES_LAYOUT)
 
 
 def _fingerprint(*parts: object) -> str:
@@ -131,7 +132,7 @@ class Snapshots:
         self._state, self._words = (_BUILT_STATE, _BUILT_WORDS) if building else (_STATE, _WORDS)
         made_with = fingerprints()
         # One file holds the state of all, but the words that recall derived need not be made again with the register.
-        self._state_print = _fingerprint(*PROJECTION_VERSIONS, ACTS_VERSION, NORMAL_FORM)
+        self._state_print = _fingerprint(*PROJECTION_VERSIONS, ACTS_VERSION, NORMAL_FORM, TABLES_LAYOUT)
         self._words_print, self._signs_print = made_with["recall"], _fingerprint(SIGNS_LAYOUT)
         self._held: WeakSet[SealedSections] = WeakSet()
         self._loaded: dict[int, dict[str, Fragment]] = {}

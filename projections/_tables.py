@@ -21,6 +21,10 @@ from ._sections import Buffer, PlainSections, Sections
 Record = TypeVar("Record", bound=msgspec.Struct)
 _RECENT: Final = 4_096
 _COPIED_AT_ONCE: Final = 1 << 20
+_WIDTHS: Final = (np.uint8, np.uint16, np.uint32, np.uint64)
+_HEAD_BYTES: Final = 32
+LAYOUT: Final = 2
+"""Of the sections. Raised whenever a saved table would be read as another one."""
 
 
 class Shape(msgspec.Struct, Generic[Record], frozen=True):
@@ -141,7 +145,7 @@ class Table(Generic[Record]):
         """Return a column of the base."""
         found = self._arrays.get(column)
         if found is None:
-            found = self._arrays[column] = self._sections.array(f"{self.shape.name}.{column}", np.int64)
+            found = self._arrays[column] = self._unpacked(column)
         return found
 
     def numbers(self, index: str, key: int) -> list[int]:
@@ -167,10 +171,12 @@ class Table(Generic[Record]):
         """Return an index of the base: its keys, ascending, and the number of the record of each."""
         found = self._keys.get(name)
         if found is None:
-            prefix = f"{self.shape.name}.by_{name}"
-            keys = self._sections.array(f"{prefix}.key", np.uint64)
-            found = self._keys[name] = (keys, self._sections.array(f"{prefix}.number", np.uint32))
+            keys, numbers = self._unpacked(f"by_{name}.key"), self._unpacked(f"by_{name}.number")
+            found = self._keys[name] = (keys.view(np.uint64), numbers.astype(np.uint32))
         return found
+
+    def _unpacked(self, name: str) -> NDArray[np.int64]:
+        return _unpacked(self._sections.array(f"{self.shape.name}.{name}", np.uint8))
 
     def change(self, number: int, record: Record) -> None:
         """Keep a record of the base that was changed."""
@@ -208,16 +214,16 @@ class Table(Generic[Record]):
         """Yield the table as sections, base and what came since in one."""
         name, lengths = self.shape.name, list[NDArray[np.int64]]()
         yield f"{name}.records", self._record_pieces(lengths)
-        yield f"{name}.ends", [_bytes(np.cumsum(_joined(lengths), dtype=np.int64))]
+        yield f"{name}.ends", _packed(np.cumsum(_joined(lengths), dtype=np.int64))
         kept = self._kept()
         for column, number_of in self.shape.numbers.items():
             fresh = np.fromiter(map(number_of, self.fresh), np.int64, len(self.fresh))
             old = self.array(column)[kept] if self.saved else np.zeros(0, np.int64)
-            yield f"{name}.{column}", [_bytes(np.concatenate((old, fresh)))]
+            yield f"{name}.{column}", _packed(np.concatenate((old, fresh)))
         for index, keys_of in self.shape.keys.items():
             keys, numbers = self._merged(index, keys_of, kept)
-            yield f"{name}.by_{index}.key", [_bytes(keys)]
-            yield f"{name}.by_{index}.number", [_bytes(numbers)]
+            yield f"{name}.by_{index}.key", _packed(keys.view(np.int64))
+            yield f"{name}.by_{index}.number", _packed(numbers.astype(np.int64))
 
     def _record_pieces(self, lengths: list[NDArray[np.int64]]) -> Iterator[Buffer]:
         yield from self._base_pieces(lengths)
@@ -289,8 +295,37 @@ def _joined(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
 
 
-def _bytes(array: NDArray[np.int64] | NDArray[np.uint64] | NDArray[np.uint32]) -> memoryview:
-    return np.ascontiguousarray(array).data.cast("B") if len(array) else memoryview(b"")
+def _packed(numbers: NDArray[np.int64]) -> list[Buffer]:
+    """
+    Return numbers in few bytes: by how much each is above the least, or each step from one to the next above the least.
+
+    Of each as many bytes as the greatest needs. Differences wrap around, and so do the sums that undo them.
+    """
+    if not len(numbers):
+        return []
+    plain = _above(numbers, np.int64(0), are_steps=0)
+    stepped = _above(np.diff(numbers, prepend=numbers[:1]), numbers[0], are_steps=1)
+    return min(plain, stepped, key=lambda pieces: len(pieces[1]))
+
+
+def _above(numbers: NDArray[np.int64], start: np.int64, *, are_steps: int) -> list[Buffer]:
+    least = numbers.min()
+    above = (numbers - least).view(np.uint64)
+    width = next(width for width in _WIDTHS if above.max() <= np.iinfo(width).max)
+    return [np.array([len(numbers), are_steps, start, least], np.int64).tobytes(), above.astype(width).tobytes()]
+
+
+def _unpacked(packed: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the numbers that `_packed` was given."""
+    if not len(packed):
+        return np.zeros(0, np.int64)
+    count, are_steps, start, least = packed[:_HEAD_BYTES].view(np.int64)
+    above = packed[_HEAD_BYTES:].view(f"<u{(len(packed) - _HEAD_BYTES) // count}").astype(np.int64)
+    above += least
+    if are_steps:
+        np.cumsum(above, out=above)
+    above += start
+    return above
 
 
 _encode: Final = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muniment.projections import PlainSections
-from muniment.projections._tables import Scopes, Shape, Table
+from muniment.projections._tables import Scopes, Shape, Table, _packed, _unpacked
 
 
 class Thing(msgspec.Struct, array_like=True):
@@ -90,3 +92,24 @@ def test_a_table_is_the_list_of_its_records_wherever_they_lie(steps: list[tuple[
     for key in range(5):
         fresh = [thing for thing in made.table.fresh if key in thing.keys]
         assert [thing for thing in made.plain if key in thing.keys] == made.table.find("any", key) + fresh
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 300), max_size=50))
+def test_columns_come_back_whatever_numbers_they_hold(numbers: list[int]) -> None:
+    column = np.array(numbers, np.int64)
+    packed = np.frombuffer(b"".join(_packed(column)), np.uint8)
+
+    assert numbers == _unpacked(packed).tolist()
+
+
+@pytest.mark.parametrize(("span", "width"), [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 4), (2**32, 8)])
+def test_a_column_takes_no_more_bytes_than_its_numbers_are_apart(span: int, width: int) -> None:
+    column = np.array([2**60, 2**60 + span, 2**60], np.int64)
+
+    assert 32 + 3 * width == sum(map(len, _packed(column)))
+
+
+def test_a_column_that_ascends_takes_no_more_bytes_than_its_steps_are_apart() -> None:
+    column = 2**60 + np.cumsum(np.arange(2_000) % 250)
+
+    assert 32 + 2_000 == sum(map(len, _packed(column)))
