@@ -2,7 +2,7 @@
 
 from ._backend import ChainHead, LogBackend, check_frame, copy_frames, head_moved, wait_for
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
-from ._disk import Disk, check_file_system, typed
+from ._disk import Disk, check_file_system, open_file, typed
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
 from ._embedded import EmbeddedLog
 from ._errors import (
@@ -314,6 +314,7 @@ __all__ = [
     "new_id",
     "normal_form",
     "open_blob",
+    "open_file",
     "parse_checkpoint",
     "parse_data",
     "parse_event_header",
