@@ -300,6 +300,7 @@ from contextlib import suppress
 import muniment
 
 path = sys.argv[1]
+taken = []
 for stream in (0, 1, 2):
     os.close(stream)
 for round in range(2):
@@ -309,9 +310,12 @@ for round in range(2):
         session.forget(gone.id, reason="asked")
         session.remember(f"kept {round}")
         for stream in (0, 1, 2):
-            with suppress(OSError):  # as a library that complains does, which knows nothing of files
+            # As a library that complains does, which knows nothing of files.
+            with suppress(OSError):
                 os.write(stream, b"a warning that nobody reads")
+            taken += [os.readlink(f"/proc/self/fd/{stream}")] if os.path.exists(f"/proc/self/fd/{stream}") else []
         session.remember(f"behind {round}")
+assert [] == taken, taken
 """
 
 
