@@ -113,7 +113,7 @@ from ._model import (
     Unprohibited,
     WordsBody,
 )
-from ._normal import NORMAL_FORM, Value, ValueKeys, check_text, is_blank, normal_form
+from ._normal import MAX_TEXT_BYTES, NORMAL_FORM, Value, ValueKeys, check_text, is_blank, normal_form
 from ._notes import (
     BadNote,
     Note,
@@ -156,6 +156,7 @@ __all__ = [
     "FORMAT",
     "KEY_BYTES",
     "MAX_INSTANT",
+    "MAX_TEXT_BYTES",
     "MIN_INSTANT",
     "NORMAL_FORM",
     "NO_SLOT",
