@@ -60,7 +60,7 @@ from ._errors import (
     WriterPoisoned,
     all_codes,
 )
-from ._files import StoreFiles, create_store, find_store
+from ._files import StoreFiles, check_path, create_store, find_store
 from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree
 from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
@@ -293,6 +293,7 @@ __all__ = [
     "check_file_system",
     "check_frame",
     "check_interval",
+    "check_path",
     "check_record",
     "check_text",
     "check_tree",
