@@ -2,7 +2,7 @@
 
 from ._backend import ChainHead, LogBackend, check_frame, copy_frames, head_moved, wait_for
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
-from ._disk import Disk, check_file_system, typed
+from ._disk import Disk, check_file_system, open_file, typed
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
 from ._embedded import EmbeddedLog
 from ._errors import (
@@ -60,7 +60,7 @@ from ._errors import (
     WriterPoisoned,
     all_codes,
 )
-from ._files import StoreFiles, create_store, find_store
+from ._files import StoreFiles, check_path, create_store, find_store
 from ._ids import Id, format_id, is_id_prefix, new_id, parse_id
 from ._keys import KeyTree
 from ._kinds import EventType, Kind, LinkType, Provenance, Rank, Status
@@ -113,7 +113,7 @@ from ._model import (
     Unprohibited,
     WordsBody,
 )
-from ._normal import NORMAL_FORM, Value, ValueKeys, check_text, is_blank, normal_form
+from ._normal import MAX_TEXT_BYTES, NORMAL_FORM, Value, ValueKeys, check_text, is_blank, normal_form
 from ._notes import (
     BadNote,
     Note,
@@ -156,6 +156,7 @@ __all__ = [
     "FORMAT",
     "KEY_BYTES",
     "MAX_INSTANT",
+    "MAX_TEXT_BYTES",
     "MIN_INSTANT",
     "NORMAL_FORM",
     "NO_SLOT",
@@ -292,6 +293,7 @@ __all__ = [
     "check_file_system",
     "check_frame",
     "check_interval",
+    "check_path",
     "check_record",
     "check_text",
     "check_tree",
@@ -314,6 +316,7 @@ __all__ = [
     "new_id",
     "normal_form",
     "open_blob",
+    "open_file",
     "parse_checkpoint",
     "parse_data",
     "parse_event_header",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,19 @@ from ._errors import DiskFailed, DiskFull, StoreReadOnly, StoreUnsafe
 _NETWORK: Final = {0x6969: "NFS", 0xFF534D42: "CIFS", 0xFE534D42: "SMB2", 0x65735546: "FUSE", 0x01021997: "9p"}
 _COPY_ON_WRITE: Final = {0x9123683E: "btrfs", 0x2FC12FC1: "ZFS", 0x794C7630: "overlayfs", 0xCA451A4E: "bcachefs"}
 _LOG_STRUCTURED: Final = {0xF2F52010: "F2FS"}
+_FIRST_OWN: Final = 3  # descriptors below are standard input, output and error, closed or not
+
+
+def open_file(path: Path, flags: int, mode: int = 0o600) -> int:
+    """Return a descriptor of a file that stays with this process, and is never that of a standard stream."""
+    fd = os.open(path, flags | os.O_CLOEXEC, mode)
+    if fd >= _FIRST_OWN:
+        return fd
+    # A daemon has closed its streams. What any library prints would go into the file that has the number of one.
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN)
+    finally:
+        os.close(fd)
 
 
 class Disk:
@@ -26,7 +40,7 @@ class Disk:
     def create(self, path: Path, *, mode: int = 0o600) -> int:
         """Return a descriptor of a new file, opened for appending; the directory is not synced yet."""
         with typed(path, "a new file"):
-            return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, mode)
+            return open_file(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, mode)
 
     def write(self, fd: int, data: bytes) -> None:
         """Write all of the data; a short write is continued until the system says why it was short."""
@@ -47,7 +61,7 @@ class Disk:
 
     def sync_directory(self, path: Path) -> None:
         """Make creations, renames and removals in the directory durable."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = open_file(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(fd)
         finally:
@@ -72,7 +86,7 @@ class Disk:
         Unless `synced`, a power cut may take it back, or leave it empty.
         """
         with typed(path, path.name):
-            fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            fd = open_file(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
             try:
                 self.write(fd, data)
                 if synced:

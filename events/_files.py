@@ -7,11 +7,12 @@ created when the machine stopped is not a store yet.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from ._codec import FORMAT, SEGMENT_HEADER_BYTES, Damaged, parse_segment_header
 from ._disk import Disk, check_file_system, raise_typed
@@ -98,6 +99,20 @@ def create_store(path: Path, disk: Disk, now: int) -> StoreFiles:
     return files
 
 
+def check_path(given: object, what: str) -> Path:
+    """Return a path as one; raises BadArgument for what no file system can take."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise BadArgument(argument=what, detail=f"expected a path, got {type(given).__name__}")
+    path = Path(cast("str | os.PathLike[str]", given))
+    try:
+        is_usable = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_usable = False
+    if not is_usable:
+        raise BadArgument(argument=what, detail="a path holds neither NUL nor half of a character")
+    return path
+
+
 def find_store(path: Path) -> StoreFiles:
     """
     Read which store lives in a directory, touching nothing.
@@ -112,6 +127,8 @@ def find_store(path: Path) -> StoreFiles:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreMissing(path=str(path.absolute())) from error
     except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL):
+            raise BadArgument(argument="path", detail=f"`{path}` leads nowhere: {error.strerror}") from error
         raise_typed(error, path / _TOML, "the store")
         raise
     try:

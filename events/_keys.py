@@ -33,7 +33,7 @@ from typing import Final, TypeAlias
 import msgspec
 from blake3 import blake3
 
-from ._disk import Disk, typed
+from ._disk import Disk, open_file, typed
 from ._errors import KeyMissing
 from ._ledger import Ledger, LedgerTombstone
 from ._seal import KEY_BYTES, NONCE_BYTES, TAG_BYTES, open_blob, seal_blob
@@ -191,7 +191,7 @@ class KeyTree:
     def is_current(self) -> bool:
         """Tell whether the root on disk is still the one this process holds; reads the head of each slot."""
         if self._root_fd is None:
-            self._root_fd = os.open(self._root_path, os.O_RDONLY | os.O_CLOEXEC)
+            self._root_fd = open_file(self._root_path, os.O_RDONLY)
         # Compared as bytes: a slot that a crash left half-written is not this epoch's either.
         ours = _ROOT_HEAD.pack(_ROOT_MAGIC, self._table.epoch)
         return all(os.pread(self._root_fd, len(ours), at) == ours for at in (0, _ROOT_SLOT_BYTES))
@@ -376,7 +376,7 @@ class KeyTree:
 
     def _write_root_slot(self, slot: int, epoch: int, root: bytes) -> None:
         with typed(self._root_path, "root.key"):
-            fd = os.open(self._root_path, os.O_RDWR | os.O_CLOEXEC)
+            fd = open_file(self._root_path, os.O_RDWR)
             try:
                 self._disk.overwrite(fd, _format_root(epoch, root), slot * _ROOT_SLOT_BYTES)
                 self._disk.sync(fd)

@@ -46,6 +46,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ._disk import open_file
 from ._errors import StoreMissing, StoreReadOnly
 
 _MARK: Final = struct.Struct(">8sQQ16sQ")
@@ -141,7 +142,7 @@ class WriterLock:
         """Return the mark, or None; needs neither the lock nor the right to write."""
         if self._reading is None:
             try:
-                self._reading = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                self._reading = open_file(self._path, os.O_RDONLY)
             except FileNotFoundError:
                 return None  # a copy without it has no writer
         data = os.pread(self._reading, _SWAP_AT + _SWAP_BYTES, 0)
@@ -176,7 +177,7 @@ class WriterLock:
     def _acquire(self) -> None:
         lock = self._fd or self._descriptor()
         if self._turnstile is None:
-            self._turnstile = os.open(self._turnstile_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._turnstile = open_file(self._turnstile_path, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(self._turnstile, fcntl.LOCK_EX)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -199,7 +200,7 @@ class WriterLock:
     def _descriptor(self) -> int:
         if self._fd is None:
             try:
-                self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._fd = open_file(self._path, os.O_RDWR | os.O_CREAT)
             except OSError as error:
                 raise StoreReadOnly(path=str(self._path.parent), detail=str(error.strerror)) from error
             self._of_this = _OF_THIS.pack(_boot_id(), os.fstat(self._fd).st_ino)

@@ -18,6 +18,7 @@ from blake3 import blake3
 from ._errors import BadArgument, BadText, BlankContent
 from ._lookalikes import fold_lookalikes
 
+MAX_TEXT_BYTES: Final = 4_194_304  # of UTF-8, in one text
 NORMAL_FORM: Final = 1
 Value = str | int | float | bool | datetime.date | datetime.datetime | None
 
@@ -87,7 +88,7 @@ def without_invisible(text: str) -> str:
     return text.translate(_ASCII_CONTROLS) if text.isascii() else _INVISIBLE.sub("", text)
 
 
-def check_text(text: str, *, what: str, limit: int = 4_194_304) -> None:
+def check_text(text: str, *, what: str, limit: int = MAX_TEXT_BYTES) -> None:
     """
     Refuse a text that could not be stored and given back exactly, or that says nothing; `what` names it in the error.
 

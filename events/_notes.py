@@ -26,7 +26,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, cast
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -207,7 +207,7 @@ def parse_verifier_key(text: str) -> VerifierKey:
     Raises:
         BadNote: it is of another form or algorithm, or its id is not the one its name and key make.
     """
-    parts = text.split("+", 2)
+    parts = text.split("+", 2) if isinstance(cast("object", text), str) else []
     if len(parts) != 3:
         raise BadNote("a verifier key is NAME+ID+KEY")
     name, key_id, encoded = parts

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ._codec import FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES, frame_size, is_frame_header
+from ._disk import open_file
 from ._errors import LogCorrupt
 from ._lock import Mark, WriterLock
 from ._positions import Head, Location
@@ -51,9 +52,9 @@ class Segments:
         if fd is None:
             path = self.path(first_seq)
             try:
-                fd = os.open(path, (os.O_RDONLY if self._read_only else os.O_RDWR) | os.O_CLOEXEC)
+                fd = open_file(path, os.O_RDONLY if self._read_only else os.O_RDWR)
             except PermissionError:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # sealed, or a read-only copy
+                fd = open_file(path, os.O_RDONLY)  # sealed, or a read-only copy
             except FileNotFoundError as error:
                 raise LogCorrupt(seq=first_seq, segment=path.name, offset=0, detail="the segment is missing") from error
             self._fds[first_seq] = fd

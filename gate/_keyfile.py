@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from muniment.events import check_path
 from muniment.events._errors import BadArgument
 
 _HEADER = re.compile(rb"muniment key v1 scrypt 16 8 1 ([0-9a-f]{32})\n(?=-----BEGIN ENCRYPTED PRIVATE KEY-----)")
@@ -45,7 +46,7 @@ class KeyFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, passphrase: str | None = None) -> None:
-        self._path = Path(path).expanduser()
+        self._path = check_path(path, "path").expanduser()
         self._key = _open_key(_read_private(self._path), passphrase)
         self._public = self._key.public_key().public_bytes_raw()
 
@@ -55,7 +56,7 @@ class KeyFile:
 
         Where the file is put is the caller's to judge: a key inside a store would go wherever the store is copied.
         """
-        where = Path(path).expanduser()
+        where = check_path(path, "path").expanduser()
         data = _seal_key(Ed25519PrivateKey.generate(), passphrase)
         _make_private_folder(where.parent)
         _write_private(where, data)

@@ -27,6 +27,7 @@ from typing import cast
 import msgspec
 from blake3 import blake3
 
+from muniment.events import check_path
 from muniment.events._errors import BadArgument
 
 from ._actions import encode_json
@@ -116,10 +117,10 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
         )
 
     @classmethod
-    def from_file(cls, path: Path) -> Policy:
+    def from_file(cls, path: str | Path) -> Policy:
         """Read a policy from a TOML file."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = check_path(path, "policy").read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise BadArgument(argument="policy", detail=f"`{path}` cannot be read: {error}") from error
         return cls.from_toml(text)

@@ -20,7 +20,7 @@ from typing import IO, Final
 
 import msgspec
 
-from muniment.events import ScopeUnknown, Status, format_id, format_instant, parse_scope
+from muniment.events import BadArgument, ScopeUnknown, Status, format_id, format_instant, parse_scope
 from muniment.projections import FAR_FUTURE, Fate, FateKind, Memory
 
 from ._answers import Record
@@ -44,6 +44,8 @@ def export_scope(engine: Engine, scope: str, file: IO[str]) -> int:
         ScopeUnknown: nothing was ever written there.
     """
     checked = parse_scope(scope)
+    if not callable(getattr(file, "write", None)):
+        raise BadArgument(argument="file", detail=f"expected an open file, got {type(file).__name__}")
     register = engine.state.register
     if checked not in register.scopes:
         raise ScopeUnknown(scope=checked)

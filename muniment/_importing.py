@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from muniment.events import BadArgument, parse_scope
+from muniment.events import BadArgument, check_path, parse_scope
 
 from ._import_run import ImportReport, ImportRun, Speakers
 from ._importers import Found, Transcript, Turn, open_transcript
@@ -70,7 +70,7 @@ def import_file(
     parse_scope(scope)
     if not 1 <= batch <= MAX_BATCH:
         raise BadArgument(argument="batch", detail=f"expected 1 to {MAX_BATCH}, got {batch}")
-    transcript = open_transcript(Path(path), format=format, branches=branches)
+    transcript = open_transcript(check_path(path, "path"), format=format, branches=branches)
     speakers = Speakers(f"import:{transcript.name}", scope, user=user, user_role=user_role, split=split)
     run = ImportRun(store._engine, speakers, transcript.name, batch=batch, dry_run=dry_run)
     for found in _chosen(transcript, only):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from muniment.events import (
     STORE_SCOPE,
@@ -86,6 +86,8 @@ def sign_replacement(
 ) -> Signed:
     """Return the signed statement by which `public_key` takes the signer's place, or that of the key it `replaces`."""
     check_public_key(public_key)
+    if replaces is not None and not isinstance(cast("object", replaces), (bytes, bytearray)):
+        raise BadArgument(argument="lost", detail=f"expected the bytes of a key, got {type(replaces).__name__}")
     engine.preparer.command_id(command_id)
     nonce = nonce_of(engine, STORE_SCOPE, principal, command_id)
     with engine.mutex:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from muniment.events import BadArgument, Instant, Kind, Status, check_interval, 
 from muniment.gate import check_choice, check_list
 from muniment.projections import (
     LIVE,
+    MAX_QUERY_CHARS,
+    MAX_QUERY_TERMS,
     Dense,
     Mask,
     Memory,
@@ -27,6 +29,11 @@ from muniment.projections import (
 from ._answers import Hit
 from ._points import Point
 from ._views import Views
+
+_CLAMPED: Final = (
+    f"the query is long: only its first {MAX_QUERY_TERMS} different words, within {MAX_QUERY_CHARS} characters, were"
+    " looked up"
+)
 
 
 class Hits(list[Hit]):
@@ -84,11 +91,12 @@ def recalled(state: Projections, dense: Dense, scopes: Sequence[str], asked: Ask
     there = {scope: found for scope in scopes if (found := state.recall.partition(scope)) is not None}
     _check_where(asked.filters, there.values())
     rankable = [_rankable(state, scope, partition, asked) for scope, partition in there.items()]
-    ranked = rank(question_of(asked.query), asked.vector, rankable, asked.k)
+    question = question_of(asked.query)
+    ranked = rank(question, asked.vector, rankable, asked.k)
     views, names = Views(state), list(there)
     hits = [views.hit(state.register.memories[state.recall.locate(f.row, names)], asked.at, f) for f in ranked.best]
-    with_vectors = asked.vector is not None
-    return Hits(hits, [] if with_vectors else [_why_no_vectors(dense, scopes)], ranked.strength)
+    notes = [] if asked.vector is not None else [_why_no_vectors(dense, scopes)]
+    return Hits(hits, [*notes, _CLAMPED] if question.clamped else notes, ranked.strength)
 
 
 def _rankable(state: Projections, scope: str, partition: Partition, asked: Asked) -> Rankable:

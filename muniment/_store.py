@@ -14,6 +14,7 @@ from muniment.events import (
     Head,
     NotFound,
     StoreMissing,
+    check_path,
     check_text,
     create_store,
     find_store,
@@ -105,24 +106,23 @@ def open_store(
         raise BadArgument(argument="secrets", detail=f"expected refuse or mask, got `{secrets}`")
     disk = Disk()
     # Whoever changes the working directory afterwards still has the same store.
-    where = Path(path).absolute()
-    created = False
+    where = check_path(path, "path").absolute()
     try:
-        files = find_store(where)
+        files, created = find_store(where), False
     except StoreMissing:
         if not create:
             raise
         files, created = create_store(where, disk, clock()), True
     options = Options(
         read_only=read_only,
-        policy=policy if isinstance(policy, Policy) else None if policy is None else Policy.from_file(Path(policy)),
+        policy=policy if isinstance(policy, Policy) else None if policy is None else Policy.from_file(policy),
         load_embedder=_embedder_loader(model),
         mask_secrets=secrets == "mask",
         exempt_secrets=exempt_secrets,
         clock=clock,
         disk=disk,
         log_key=KeyFile(log_key) if isinstance(log_key, (str, Path)) else log_key,
-        anchor=None if anchor is None else Path(anchor).expanduser().absolute(),
+        anchor=None if anchor is None else check_path(anchor, "anchor").expanduser().absolute(),
         segment_bytes=segment_bytes,
         graph=graph,
     )
@@ -379,7 +379,7 @@ class Store:
         `anchor` is an anchor file or a checkpoint's note, by default the one that the store was opened with; `key` is
         the log's verifier key, where the file does not hold it.
         """
-        return verify_store(self._engine, None if anchor is None else Path(anchor).expanduser(), key)
+        return verify_store(self._engine, None if anchor is None else check_path(anchor, "anchor").expanduser(), key)
 
     def checkpoint(self) -> Checkpoint:
         """Write a checkpoint of the head into the store, advance the anchor, and return it."""
@@ -446,5 +446,5 @@ def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:
         return packaged_embedder
     if str(model) in _NO_VECTORS:
         return None
-    path = Path(model).absolute()  # it is loaded when it is needed, wherever the process stands by then
+    path = check_path(model, "model").absolute()  # it is loaded when it is needed, wherever the process stands by then
     return lambda: load_embedder(path)

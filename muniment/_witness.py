@@ -14,6 +14,7 @@ Steps of a checkpoint, under the writer lock and after catching up, with what a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -297,7 +298,7 @@ def forked(anchor: Anchor, earlier: Iterable[Tip], roots: dict[int, bytes]) -> A
 
 
 def _check_outside(store: Path, path: Path | None, argument: str) -> None:
-    if path is not None and path.resolve().is_relative_to(store.resolve()):
+    if path is not None and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(store)):
         raise BadArgument(argument=argument, detail="inside the store it goes wherever the store is copied or put back")
 
 

@@ -39,7 +39,7 @@ from ._state import (
     Request,
     may_change,
 )
-from ._tokens import ANALYZER_ID
+from ._tokens import ANALYZER_ID, MAX_QUERY_CHARS, MAX_QUERY_TERMS
 from ._tombstones import Tombstone, Tombstones, from_ledger
 from ._tree import Tree
 from ._vector_file import remove_unfinished_vectors
@@ -49,6 +49,8 @@ __all__ = [
     "FAR_FUTURE",
     "LATEST",
     "LIVE",
+    "MAX_QUERY_CHARS",
+    "MAX_QUERY_TERMS",
     "PENDING_TERM",
     "PROJECTION_VERSIONS",
     "PROPOSED_FROM",

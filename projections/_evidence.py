@@ -38,9 +38,14 @@ FEATURES: Final = (
 
 
 class Question(NamedTuple):
-    """What is asked, as far as ranking reads it; `actions` are those of the terms that say what somebody does."""
+    """
+    What is asked, as far as ranking reads it.
+
+    `actions` are those of the terms that say what somebody does; `clamped` says that there was more than is read.
+    """
 
     terms: tuple[str, ...]
+    clamped: bool
     actions: frozenset[str]
     asks_when: bool
     says_i: bool

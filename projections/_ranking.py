@@ -95,9 +95,10 @@ class _Found(NamedTuple):
 def question_of(query: str) -> Question:
     """Return what ranking reads in a query; English and ISO dates and English pronouns, words of any script."""
     text = query[:MAX_QUERY_CHARS]
-    lower = text.lower()
+    lower, words = text.lower(), analyze_query(query)
     return Question(
-        terms=analyze_query(query).terms,
+        terms=words.terms,
+        clamped=words.clamped,
         actions=actions(text),
         asks_when=_WHEN.search(lower) is not None,
         says_i=_I.search(lower) is not None,

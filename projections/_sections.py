@@ -26,7 +26,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from muniment.events import ProjectionStale
+from muniment.events import ProjectionStale, open_file
 from muniment.events._seal import TAG_BYTES, commitment
 
 CHUNK_BYTES: Final = 64 << 10
@@ -92,7 +92,7 @@ class SealedSections:
         self._chunks: dict[int, bytes] = {}
         self._fd = -1
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if fd is None else fd
+            self._fd = open_file(path, os.O_RDONLY) if fd is None else fd
             self._size = os.fstat(self._fd).st_size
         except OSError as error:
             raise ProjectionStale(name=self._name, detail=str(error)) from error

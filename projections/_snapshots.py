@@ -42,6 +42,7 @@ from muniment.events import (
     KeyTree,
     Log,
     ProjectionStale,
+    open_file,
     typed,
 )
 from muniment.events._seal import commitment
@@ -388,7 +389,7 @@ class Snapshots:
 
 def _locked(path: Path) -> int:
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = open_file(path, os.O_RDWR | os.O_CREAT)
         fcntl.flock(fd, fcntl.LOCK_EX)
         if os.fstat(fd).st_nlink:
             return fd
@@ -397,7 +398,7 @@ def _locked(path: Path) -> int:
 
 def _remove_unless_locked(path: Path) -> None:
     with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_file(path, os.O_RDONLY)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from muniment.events import open_blob, seal_blob, typed
+from muniment.events import open_blob, open_file, seal_blob, typed
 
 _MAGIC: Final = b"MNVECT1\n"
 _PREFIX: Final = struct.Struct(">16sI12s")
@@ -93,7 +93,7 @@ class VectorFile:
     def replace_by(self, other: VectorFile) -> None:
         """Put what was made beside in this one's place, at once, with what came here meanwhile."""
         with typed(self._path, self._path.name):
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = open_file(self._path, os.O_RDWR | os.O_CREAT)
             try:
                 # Whoever is about to append waits, and finds the new file.
                 fcntl.flock(fd, fcntl.LOCK_EX)
@@ -252,7 +252,7 @@ def remove_unfinished_vectors(directory: Path) -> None:
 
 def _locked(path: Path) -> int:
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = open_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         fcntl.flock(fd, fcntl.LOCK_EX)
         if os.fstat(fd).st_nlink:
             return fd

@@ -21,6 +21,7 @@ from muniment.events import (
     Sealer,
     StoreFiles,
     WriterLock,
+    open_file,
 )
 from muniment.projections import NothingSaved, Projections, SealedSections, Snapshots, write_sections
 
@@ -97,7 +98,7 @@ class Bench:
 
 def _claim(directory: Path) -> int:
     directory.mkdir(mode=0o700, exist_ok=True)
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = open_file(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from muniment.events import BadArgument, InvalidInput, MunimentError, Unavailabl
 from . import _asking, _evidence, _feeding, _forensics, _keys, _querying, _remembering, _serving, _signing, _upkeep
 from ._output import emit_json, printable, talk
 from ._settings import Settings, common, from_environment
+from ._streams import OutputLost, encode_streams, give_up_output
 
 DONE: Final = 0
 FOUND: Final = 1
@@ -51,11 +51,10 @@ class MunimentGroup(click.Group):
             code = self._run(given, prog_name, complete_var, extra)
             sys.stdout.flush()
         except OSError as error:
-            # Standard output takes nothing: whoever read it went away, or its disk is full.
+            # Standard output takes nothing: whoever read it went away, its disk is full, or it was closed.
             if not isinstance(error, BrokenPipeError):
                 talk(f"error: standard output cannot be written: {error.strerror}")
-            # Without this Python complains once more when it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            give_up_output()
             code = COULD_NOT_RUN
         sys.exit(code)
 
@@ -75,7 +74,7 @@ class MunimentGroup(click.Group):
             if as_json:
                 emit_json(BadArgument(argument="command line", detail=error.format_message()).to_dict())
             return COULD_NOT_RUN
-        except BrokenPipeError:
+        except (BrokenPipeError, OutputLost):
             raise
         except OSError as error:
             talk(f"error: {error}")
@@ -127,4 +126,5 @@ for _group in (_remembering, _asking, _keys, _signing, _forensics, _querying, _e
 
 def main() -> NoReturn:
     """Run the command line of this process."""
+    encode_streams()
     cli.main(prog_name="muniment")

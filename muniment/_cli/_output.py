@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,12 @@ def talk(text: str) -> None:
 def emit_json(row: Row) -> None:
     """Print one JSON object on one line."""
     fields = row.to_dict() if isinstance(row, Answer) else jsonable(dict(row))
-    click.echo(msgspec.json.encode(fields).decode())
+    try:
+        line = msgspec.json.encode(fields).decode()
+    except UnicodeEncodeError:
+        # A file's name can be any bytes, and its path then holds lone surrogates, which JSON in UTF-8 cannot.
+        line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace").decode()
+    click.echo(line)
 
 
 def emit_fields(row: Row, *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from muniment._revising import ACTS
 from muniment._session import Session
 from muniment._store import open_store
 from muniment._user import UserSession
-from muniment.events import BadArgument, BadText, Kind, LinkType, Provenance, RankTooLow
+from muniment.events import MAX_TEXT_BYTES, BadArgument, BadText, Kind, LinkType, Provenance, RankTooLow
 from muniment.gate import Value
 
 from ._actions import parse_json
@@ -343,8 +343,12 @@ def _text(given: str) -> str:
     if given != "-":
         return given
     # Bytes, since text mode would make every line break one of ours; only the one that `echo` adds is not the text's.
+    # What is too long is not read to its end, which it may not have.
+    data = sys.stdin.buffer.read(MAX_TEXT_BYTES + 2)
+    if len(data) > MAX_TEXT_BYTES + 1:
+        raise BadText(what="content", detail=f"at most {MAX_TEXT_BYTES} bytes of UTF-8, got more than {MAX_TEXT_BYTES}")
     try:
-        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+        return data.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise BadText(what="content", detail="it is not UTF-8") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -171,8 +172,8 @@ def _read_head(path: Path) -> bytes:
 
 
 def _must_be_file(path: Path) -> None:
-    if not path.is_file():
-        what = "is not a file" if path.exists() else "does not exist"
+    if not os.path.isfile(path):  # `path.is_file()` raises for a name that is too long
+        what = "is not a file" if os.path.exists(path) else "does not exist"
         raise BadArgument(argument="path", detail=f"`{path}` {what}")
 
 

@@ -292,3 +292,39 @@ def test_files_of_a_store_are_their_owners_only(world: World) -> None:
     private = [world.path, *(path for path in world.path.iterdir() if path.is_dir())]
     private += [world.path / "root.key", world.path / "lock", *(world.path / "keys").iterdir()]
     assert not [path for path in private if path.stat().st_mode & 0o077]
+
+
+_PRINTS_WITHOUT_STREAMS = """
+import os, sys
+from contextlib import suppress
+import muniment
+
+path = sys.argv[1]
+taken = []
+for stream in (0, 1, 2):
+    os.close(stream)
+for round in range(2):
+    with muniment.open(path, model="none") as store:
+        session = store.session(scope="acme", actor="agent:bot")
+        gone = session.remember(f"in front {round}")
+        session.forget(gone.id, reason="asked")
+        session.remember(f"kept {round}")
+        for stream in (0, 1, 2):
+            # As a library that complains does, which knows nothing of files.
+            with suppress(OSError):
+                os.write(stream, b"a warning that nobody reads")
+            taken += [os.readlink(f"/proc/self/fd/{stream}")] if os.path.exists(f"/proc/self/fd/{stream}") else []
+        session.remember(f"behind {round}")
+assert [] == taken, taken
+"""
+
+
+def test_what_is_printed_without_standard_streams_does_not_go_into_the_store(world: World) -> None:
+    """A daemon has closed them, so that its next files get their numbers."""
+    run(_PRINTS_WITHOUT_STREAMS, world.path)
+
+    with world.open_again() as store:
+        assert store.verify().ok
+        assert ["kept 0", "behind 0", "kept 1", "behind 1"] == contents(
+            store.session(scope="acme", actor=AGENT).list(status=("active",))
+        )

@@ -183,3 +183,14 @@ def test_content_comes_back_exactly_as_it_was_given(world: World, content: str) 
     receipt = world.speaker(AGENT).remember(content, source=f"at {world.store.head.seq}")
 
     assert content == world.speaker(AGENT).get(receipt.id).content
+
+
+@pytest.mark.parametrize("query", [" ".join(f"w{n}" for n in range(200)), "x" * 9_000], ids=["words", "characters"])
+def test_a_query_of_which_a_part_was_not_looked_up_says_so(world: World, query: str) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("a zebrafish swims")
+
+    assert [] == agent.recall(f"{query} zebrafish")
+    assert any("query is long" in note for note in agent.recall(f"{query} zebrafish").notes)
+    assert any("query is long" in note for note in agent.context(f"{query} zebrafish").notes)
+    assert not any("query is long" in note for note in agent.recall("where is the zebrafish?").notes)

@@ -15,6 +15,9 @@ from tests.worlds import SCOPE, World
 
 EMAIL = Action("email.send", {"to": "ann@example.org"})
 NUMBER: Any = 5
+NOTHING: Any = None
+BYTES: Any = b"/tmp/m"
+MAPPING: Any = {}
 
 
 class Doors(NamedTuple):
@@ -73,6 +76,28 @@ MISTAKES: dict[str, Callable[[Doors], object]] = {
     "half a use": lambda d: d.ann.confirm(EMAIL, agent="agent:planner", uses=1.5),
     "an agent that nobody can be": lambda d: d.ann.confirm(EMAIL, agent="planner"),
     "an agent without a name": lambda d: d.ann.confirm(EMAIL, agent="agent:"),
+    "no path": lambda _: muniment.open(NOTHING),
+    "a path that is a number": lambda _: muniment.open(NUMBER, create=True),
+    "a path in bytes": lambda _: muniment.open(BYTES),
+    "a path with a NUL": lambda _: muniment.open("a\0b", create=True),
+    "a path with half a character": lambda _: muniment.open("a\ud800b", create=True),
+    "a path with too long a name": lambda _: muniment.open("n" * 300, create=True),
+    "an anchor that is a number": lambda d: muniment.open(d.store.path, anchor=NUMBER),
+    "an anchor with a NUL": lambda d: d.store.verify(anchor="\0"),
+    "an anchor to verify by that is a list": lambda d: d.store.verify(anchor=[]),
+    "a verifier key that is a number": lambda d: d.store.verify(key=NUMBER),
+    "a policy that is a mapping": lambda d: muniment.open(d.store.path, policy=MAPPING),
+    "a policy with a NUL": lambda d: muniment.open(d.store.path, policy="\0"),
+    "a model that is a number": lambda d: muniment.open(d.store.path, model=NUMBER),
+    "a key file that is nothing": lambda _: muniment.KeyFile(NOTHING),
+    "a key file with a NUL": lambda _: muniment.KeyFile("\0"),
+    "an import of nothing": lambda d: d.store.import_file(None, scope=SCOPE),
+    "an import of too long a name": lambda d: d.store.import_file("n" * 300, scope=SCOPE),
+    "an export to a path": lambda d: d.store.export(SCOPE, "export.jsonl"),
+    "a signer that is a path": lambda d: d.store.user_session(scope=SCOPE, principal="user:ann", signer="ann.key"),
+    "a lost key in hexadecimal": lambda d: d.store.recover(
+        principal="user:ann", lost="ab" * 32, public_key=d.key.public_key, signer=d.key
+    ),
     "nothing signed": lambda d: d.store.submit(None),
     "a request that is a number": lambda d: d.ann.confirm_request(5),
     "a signed request that is a number": lambda d: muniment.sign_request(NUMBER, principal="user:ann", signer=d.key),
