@@ -62,7 +62,7 @@ class VectorFile:
     def load(self) -> KeptVectors:
         """Return what is in the file, still sealed; where the file is replaced later, what it was."""
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_file(self._path, os.O_RDONLY)
         except FileNotFoundError:
             self._known = b""
             return KeptVectors(None, len(self._head), self._dim, self._open)
