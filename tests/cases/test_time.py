@@ -89,6 +89,20 @@ def test_what_could_be_misread_as_a_time_is_refused(world: World, spelled: str) 
     assert "bad_time" == error.value.code
 
 
+@pytest.mark.parametrize("field", ["valid_from", "valid_to"])
+def test_an_instant_outside_the_calendar_is_refused_before_it_makes_its_scope_unreadable(
+    world: World, field: str
+) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the launch is on 12 March")
+
+    with pytest.raises(muniment.errors.BadTime):
+        agent.remember("for ever", **{field: "9999-12-31T23:59:59-05:00"})  # type: ignore[arg-type]  # either field
+
+    assert ["the launch is on 12 March"] == contents(agent.list())
+    assert ["the launch is on 12 March"] == shown(agent.recall("launch"))
+
+
 def test_a_clock_that_steps_back_leaves_sequence_order_as_the_order_of_truth(world: World) -> None:
     agent = world.speaker(AGENT)
     agent.remember("first", about=("it", "is"))
