@@ -14,7 +14,7 @@ from ._pair_model import PairModel, load_pair_model
 from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
-from ._resolve import Lookup, admitted_seq, breakpoints, is_quarantined, resolve, retired_from
+from ._resolve import Lookup, admitted_seq, breakpoints, is_quarantined, resolve, retired_from, superseded_by
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Fragment, indexed_text
 from ._shapes import kind_number
@@ -118,6 +118,7 @@ __all__ = [
     "resolve",
     "retired_from",
     "spans",
+    "superseded_by",
     "without_collection",
     "write_sections",
 ]
