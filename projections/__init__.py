@@ -2,7 +2,7 @@
 
 from ._anew import VectorsAnew
 from ._beliefs import Belief, Beliefs, BeliefsAt, is_listed
-from ._bundle import Projections, spans, without_collection
+from ._bundle import Projections, same_condition, spans, without_collection
 from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
@@ -117,6 +117,7 @@ __all__ = [
     "remove_unfinished_vectors",
     "resolve",
     "retired_from",
+    "same_condition",
     "spans",
     "superseded_by",
     "without_collection",

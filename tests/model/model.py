@@ -212,7 +212,7 @@ class Model:
         return ""
 
     def _repeat(self, saying: Saying, now: int) -> Said | None:
-        # Live, and saying it again would say nothing new: its interval holds the new one.
+        # Live, and saying it again would say nothing new: its interval holds the new one, and its condition.
         since = now if saying.since is None else saying.since
         until = FOREVER if saying.until is None else saying.until
         for said in self.in_scope(saying.scope):
@@ -221,7 +221,8 @@ class Model:
             )  # fmt: skip
             standing = self.status(said, now, FOREVER)[0] in (*_LIVE, "disputed", "quarantined", "pending")
             ends = min([said.until, *(h.until for h in said.happenings if h.what == "retired")])
-            if same and standing and said.since <= since and until <= ends:
+            covered = said.since <= since and until <= ends and (saying.conditional or not said.conditional)
+            if same and standing and covered:
                 return said
         return None
 
