@@ -116,9 +116,7 @@ class Batch:
             raise CommandConflict(command_id=request.command_id, first_seq=first.seq)
         return first._replace(note=None)
 
-    def find(
-        self, envelope: Remembered, stated: Remembered | None, applies_when: str | None = None
-    ) -> Existing | None:
+    def find(self, envelope: Remembered, stated: Remembered | None, applies_when: str | None = None) -> Existing | None:
         """Return the earlier draft that says the same of all that interval, and that `stated` did not replace."""
         for said, draft, seq in self._said.get(envelope.text_key, ()):
             replaced = stated is not None and said is not stated and self._holds_now(said)

@@ -126,6 +126,7 @@ class Session(Writing):
         handle = self._handle()
         if not isinstance(cast("object", items), Iterable):
             raise BadArgument(argument="items", detail="expected a list of mappings")
+        items = list(items)
         for index, item in enumerate(items):
             content, fields = fields_of_item(item, index, command_id)
             try:

@@ -157,10 +157,8 @@ def test_18_what_held_on_a_condition_only_does_not_swallow_what_holds_without_or
     conditions = ("it rains", "It rains.", "it snows", None, "it hails", None)
     items = [{"content": "fish", "about": about, "applies_when": condition} for condition in conditions]
 
-    if together:
-        receipts = list(agent.remember_many(items))
-    else:
-        receipts = [agent.remember_many([item])[0] for item in items]
+    batches = [items] if together else [[item] for item in items]
+    receipts = [receipt for batch in batches for receipt in agent.remember_many(batch)]
 
     assert [False, True, False, False, True, True] == [receipt.repeated for receipt in receipts]
     assert receipts[3].id == receipts[4].id == receipts[5].id

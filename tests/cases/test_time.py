@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 import muniment
+from muniment.errors import BadTime
 from tests.asking import contents, shown
 from tests.worlds import AGENT, START, World
 
@@ -96,7 +97,7 @@ def test_an_instant_outside_the_calendar_is_refused_before_it_makes_its_scope_un
     agent = world.speaker(AGENT)
     agent.remember("the launch is on 12 March")
 
-    with pytest.raises(muniment.errors.BadTime):
+    with pytest.raises(BadTime):
         agent.remember("for ever", **{field: "9999-12-31T23:59:59-05:00"})  # type: ignore[arg-type]  # either field
 
     assert ["the launch is on 12 March"] == contents(agent.list())
