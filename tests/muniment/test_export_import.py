@@ -319,7 +319,7 @@ def test_i06_what_was_forgotten_since_is_refused_from_an_older_export_with_all_t
     user.forget(code.id, reason="asked for it")
 
     again = world.store.import_file(path, scope=SCOPE)
-    assert (1, ["tombstoned"]) == (again.written, [refused.error for refused in again.refused])
+    assert (0, 1, ["tombstoned"]) == (again.written, again.repeated, [refused.error for refused in again.refused])
     assert {"derived": 1} == again.skipped_codes
     assert "asked for it" in again.refused[0].message
     assert "heron" not in repr(again)
@@ -502,6 +502,51 @@ def test_an_export_that_was_cut_between_two_lines_is_not_taken_for_a_whole_one(
     told = [(item.where, item.code) for item in report.skipped]
     assert ([("the end", "damaged")] if missing else []) == told
     assert not missing or f"its header tells of {missing} more" in report.skipped[0].why
+    world.store.close()
+
+
+def test_an_export_that_comes_back_to_where_it_was_made_adds_nothing(tmp_path: Path) -> None:
+    """Whatever its memories are by now; but for what was forgotten, which a lift lets in again."""
+    world = World(tmp_path / "here")
+    agent, key = world.speaker(AGENT), ("launch", "day")
+    agent.remember("monday", about=key)
+    friday = agent.remember("friday", about=key)
+    over = agent.remember("the old office")
+    note = agent.remember("a note", derived_from=(friday.id,), links=(("about", over.id),))
+    gone = agent.remember("a secret", derived_from=(note.id,))
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    agent.retire(over.id, reason="moved")
+    forgotten = world.ann().forget(gone.id, reason="asked")
+    before = [record.to_dict() for record in agent.list()]
+
+    report = world.store.import_file(path, scope=SCOPE)
+
+    assert (4, 0, 0, 0) == (report.repeated, report.written, report.retired, report.linked)
+    assert (["tombstoned"], ()) == ([refused.error for refused in report.refused], report.skipped)
+    assert before == [record.to_dict() for record in agent.list()]
+
+    world.ann().lift(forgotten.id or "", reason="needed after all")
+    again = world.store.import_file(path, scope=SCOPE)
+
+    assert (4, 1) == (again.repeated, again.written)
+    assert ("a secret", (note.id,)) == (agent.list()[-1].content, agent.list()[-1].derived_from)
+    elsewhere = world.store.import_file(path, scope=ELSEWHERE)
+    assert 5 == elsewhere.written
+    world.store.close()
+
+
+def test_a_file_that_names_memories_of_its_scope_as_its_own_changes_none_of_them(tmp_path: Path) -> None:
+    world = World(tmp_path / "here")
+    theirs = world.ann().remember("never deploy on fridays")
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    header, line = (json.loads(text) for text in path.read_text().splitlines())
+    line |= {"retired_from": line["valid_from"], "retired_for": "forged", "settled": True}
+    other = line | {"id": "f" * 32, "content": "deploy on fridays", "supersedes": theirs.id, "retired_from": None}
+    path.write_text("".join(json.dumps(each) + "\n" for each in (header | {"memories": 2}, line, other)))
+
+    world.store.import_file(path, scope=SCOPE)
+
+    assert "active" == world.speaker(AGENT).get(theirs.id).status
     world.store.close()
 
 
