@@ -55,8 +55,10 @@ def parse_instant(given: Instant, *, end: bool = False) -> int:
     if _DIGITS_ONLY.match(text):
         raise BadTime(given=given, detail="bare digits are a sequence number; write epoch seconds as `@N`")
     try:
-        if len(text) == len("2026-05-20"):
-            return _from_date(date.fromisoformat(text), end=end)
+        return _from_date(date.fromisoformat(text), end=end)
+    except ValueError:
+        pass  # with a time of day, or none at all
+    try:
         return _from_datetime(datetime.fromisoformat(text))
     except ValueError as error:
         raise BadTime(given=given, detail="not ISO 8601") from error
@@ -100,12 +102,13 @@ def _text(given: object) -> str:
 
 
 def _from_datetime(moment: datetime) -> int:
-    if moment.tzinfo is None:
+    if moment.utcoffset() is None:
         moment = moment.replace(tzinfo=UTC)
-    try:
-        return (moment - EPOCH) // _MICROSECOND
-    except OverflowError as error:
-        raise BadTime(given=moment, detail="outside years 1 to 9999") from error
+    micros = (moment - EPOCH) // _MICROSECOND
+    # An offset can carry the first and the last hours of the calendar beyond it, to what no datetime can say again.
+    if not MIN_INSTANT <= micros <= MAX_INSTANT:
+        raise BadTime(given=moment.isoformat(), detail="outside years 1 to 9999")
+    return micros
 
 
 def _from_date(day: date, *, end: bool) -> int:

@@ -17,6 +17,7 @@ from muniment.events import (
     Draft,
     Envelope,
     Kind,
+    MemoryBody,
     Moment,
     MunimentError,
     NotFound,
@@ -44,6 +45,7 @@ from muniment.projections import (
     Projections,
     Tombstone,
     may_change,
+    same_condition,
     spans,
 )
 
@@ -114,11 +116,13 @@ class Batch:
             raise CommandConflict(command_id=request.command_id, first_seq=first.seq)
         return first._replace(note=None)
 
-    def find(self, envelope: Remembered, stated: Remembered | None) -> Existing | None:
+    def find(self, envelope: Remembered, stated: Remembered | None, applies_when: str | None = None) -> Existing | None:
         """Return the earlier draft that says the same of all that interval, and that `stated` did not replace."""
         for said, draft, seq in self._said.get(envelope.text_key, ()):
             replaced = stated is not None and said is not stated and self._holds_now(said)
-            if not replaced and _saying(said) == _saying(envelope) and spans(said, envelope):
+            if replaced or _saying(said) != _saying(envelope) or not spans(said, envelope):
+                continue
+            if not said.conditional or same_condition(_condition(draft), applies_when):
                 return Existing(draft.id, seq, self._at.recorded_at, b"")
         return None
 
@@ -351,11 +355,12 @@ class Admission:
         stated = batch.stated(envelope)
         if stated is not None and not self._takes_over(stated, now):
             stated = None
-        found = self._state.find_live_repeat(envelope, valid_at=now)
+        applies_when = _condition(draft)
+        found = self._state.find_live_repeat(envelope, valid_at=now, applies_when=applies_when)
         # Red, blue, red in one batch: what was red before it, or in it, is not the present value any more.
         if found is not None and (stated is None or not found.covers(now)):
             return Existing(found.id, found.seq, found.recorded_at, found.hash)
-        return batch.find(envelope, stated)
+        return batch.find(envelope, stated, applies_when)
 
     def _takes_over(self, stated: Remembered, now: int) -> bool:
         key = stated.belief_key or b""
@@ -379,6 +384,10 @@ def words_draft(envelope: Envelope, at: Moment, reason: str | None, *, slot: int
     """Return an event whose body is a reason, under a slot in use or one of its own."""
     body = None if reason is None else WordsBody(reason=reason)
     return Draft(id=new_id(at.recorded_at), envelope=envelope, body=body, slot=slot)
+
+
+def _condition(draft: Draft) -> str | None:
+    return draft.body.applies_when if isinstance(draft.body, MemoryBody) else None
 
 
 def _saying(envelope: Remembered) -> tuple[object, ...]:

@@ -52,6 +52,10 @@ class Erasing(msgspec.Struct, frozen=True, kw_only=True):
     derived: tuple[Memory, ...]
     elsewhere: tuple[Memory, ...]
     """Derived records of scopes that the caller has no authority in; they are left alone, and named."""
+    stays: tuple[Memory, ...] = ()
+    """Records above the caller that say the same as a derived one; they are left alone, and named."""
+    keys: tuple[bytes, ...] = ()
+    """The belief keys of what was named, and of what gives its value or text."""
 
     @property
     def all(self) -> tuple[Memory, ...]:
@@ -162,13 +166,13 @@ class Deeds:
         """
         asked: dict[bytes, Memory] = {}
         erased: list[Id] = []
+        seen = set[tuple[str, bytes | None]]()
         for identity in identities:
             memory = self._find(handle, identity)
             if memory.erasure is not None:
                 erased.append(identity)
                 continue
-            for same in self.same_value(memory):
-                asked[same.id] = same
+            asked |= self._equals([memory], seen)
         if erased and not asked:
             raise AlreadyDone(id=format_id(erased[0]), status="erased", hint="its receipt says when and why")
         return self._with_derived(handle, asked)
@@ -214,8 +218,7 @@ class Deeds:
         """
         if erasing.derived and not cascade:
             raise DerivedRecords(count=len(erasing.derived), ids=[format_id(m.id) for m in erasing.derived])
-        keys = dict.fromkeys(m.envelope.belief_key for m in erasing.asked if m.envelope.belief_key is not None)
-        if block_key and not keys:
+        if block_key and not erasing.keys:
             raise BadArgument(argument="block", detail="none of these states the value of a key")
         if handle is not None:
             for memory in erasing.all:
@@ -223,7 +226,7 @@ class Deeds:
         self.check_reason(reason, erasing.all, texts)
         holding = self.holding(handle, erasing, scope, texts)
         tombstones = list(dict.fromkeys((*self.tombstones_of(erasing.all), *extra)))
-        tombstones += [("key", key, key, current_form()) for key in keys if block_key]
+        tombstones += [("key", key, key, current_form()) for key in erasing.keys if block_key]
         rank = Rank.SIGNED if handle is None else handle.rank
         envelope = Forgotten(
             scope=scope,
@@ -244,7 +247,9 @@ class Deeds:
 
     def holding(self, handle: Handle | None, erasing: Erasing, scope: str, texts: Sequence[str] = ()) -> Holding:
         """Return the decisions and confirmations that would go with the value, and what holds it and would stay."""
-        return find_holding(self._state, self._decision_words, handle, erasing.all, scope, texts)
+        found = find_holding(self._state, self._decision_words, handle, erasing.all, scope, texts)
+        kept = dict.fromkeys((*(memory.id for memory in erasing.stays), *found.kept))
+        return Holding(slots=found.slots, kept=tuple(kept))
 
     def check_reason(self, reason: str, memories: Iterable[Memory], texts: Sequence[str] = ()) -> None:
         """Raise BadArgument when a reason that outlives the memories repeats what they say."""
@@ -281,15 +286,24 @@ class Deeds:
         if handle.rank == Rank.AGENT == memory.envelope.rank and memory.envelope.actor != handle.actor:
             raise RankTooLow(actual="agent", verb="forget", needed="its own author", id=format_id(memory.id))
 
-    def same_value(self, memory: Memory) -> list[Memory]:
-        """Return the unerased records of the memory's scope that give the same value or the same text."""
-        envelope = memory.envelope
-        found = list(self._state.register.texts.get((memory.scope, envelope.text_key), ()))
-        if envelope.belief_key is not None:
-            statements = self._state.register.keys.get((memory.scope, envelope.belief_key), ())
-            found += [m for m in statements if m.envelope.value_key == envelope.value_key]
-        unique = {m.id: m for m in found if m.erasure is None}
-        return sorted(unique.values(), key=lambda m: m.seq)
+    def _equals(self, memories: Iterable[Memory], seen: set[tuple[str, bytes | None]]) -> dict[bytes, Memory]:
+        """
+        Return the unerased records of the memories' scopes that give the value or the text of one of them.
+
+        What was looked for before is in `seen`, and not looked for again: a value may have been told very often.
+        """
+        register, found = self._state.register, list[Memory]()
+        for memory in memories:
+            scope, envelope = memory.scope, memory.envelope
+            text, value = (scope, envelope.text_key), (scope, envelope.value_key)
+            if text not in seen:
+                found += register.texts.get((scope, envelope.text_key), ())
+            if envelope.belief_key is not None and value not in seen:
+                statements = register.keys.get((scope, envelope.belief_key), ())
+                found += [m for m in statements if m.envelope.value_key == envelope.value_key]
+                seen.add(value)
+            seen.add(text)
+        return {m.id: m for m in found if m.erasure is None}
 
     def tombstones_of(self, memories: Iterable[Memory]) -> tuple[TombstoneEntry, ...]:
         """Return the values of memories as tombstones: the whole text, and the value under its key."""
@@ -301,19 +315,46 @@ class Deeds:
                 entries["value", envelope.value_key, envelope.belief_key, envelope.form] = None
         return tuple(entries)
 
-    def _with_derived(self, handle: Handle | None, asked: dict[bytes, Memory]) -> Erasing:
-        derived: list[Memory] = []
-        elsewhere: list[Memory] = []
-        for memory in self._state.register.descendants(asked):
-            if memory.erasure is not None or memory.id in asked:
-                continue
-            here = handle is None or covers(handle.scope, memory.scope)
-            (derived if here else elsewhere).append(memory)
+    def _with_derived(self, handle: Handle | None, named: dict[bytes, Memory]) -> Erasing:
+        # What is refused from now on does not stay beside it: neither under other words of the same value, nor under
+        # another key with the same words, nor as what happens to say the same as something derived.
+        seen = set[tuple[str, bytes | None]]()
+        asked = dict(named)
+        while more := {i: m for i, m in self._equals(asked.values(), seen).items() if i not in asked}:
+            asked |= more
+        derived, elsewhere, stays = dict[bytes, Memory](), dict[bytes, Memory](), dict[bytes, Memory]()
+        edge = dict(asked)
+        while edge:
+            here: dict[bytes, Memory] = {}
+            for memory in self._state.register.descendants(edge):
+                if memory.erasure is None and memory.id not in asked and memory.id not in derived:
+                    reached = handle is None or covers(handle.scope, memory.scope)
+                    (here if reached else elsewhere)[memory.id] = memory
+            derived |= here
+            equal: dict[bytes, Memory] = {}
+            for identity, memory in self._equals((edge | here).values(), seen).items():
+                if identity not in asked and identity not in derived:
+                    (equal if self._may_forget(handle, memory) else stays)[identity] = memory
+            asked |= equal
+            edge = here | equal
         return Erasing(
             asked=tuple(sorted(asked.values(), key=lambda m: m.seq)),
-            derived=tuple(derived),
-            elsewhere=tuple(elsewhere),
+            derived=tuple(sorted(derived.values(), key=lambda m: m.seq)),
+            elsewhere=tuple(elsewhere.values()),
+            stays=tuple(memory for identity, memory in stays.items() if identity not in derived),
+            keys=tuple(
+                dict.fromkeys(m.envelope.belief_key for m in named.values() if m.envelope.belief_key is not None)
+            ),
         )
+
+    def _may_forget(self, handle: Handle | None, memory: Memory) -> bool:
+        if handle is None:
+            return True
+        try:
+            self.check_may_forget(handle, memory)
+        except RankTooLow:
+            return False
+        return True
 
     def _find(self, handle: Handle | None, identity: Id) -> Memory:
         if handle is not None:

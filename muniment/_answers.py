@@ -225,7 +225,11 @@ class Decision(Answer, frozen=True, kw_only=True):
 
 
 class Change(Answer, frozen=True, kw_only=True):
-    """One difference between two moments: added, revised, retired or forgotten."""
+    """
+    One difference between two moments: added, revised, retired or forgotten.
+
+    Of what ended in another way `change` says how: `expired`, or the status that it has now, such as `quarantined`.
+    """
 
     change: str
     id: str

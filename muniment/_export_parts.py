@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from muniment.events import Status
-from muniment.projections import FAR_FUTURE, Lookup, Memory, breakpoints, resolve, retired_from
+from muniment.projections import FAR_FUTURE, Lookup, Memory, breakpoints, resolve, retired_from, superseded_by
 
 
 class Part(NamedTuple):
@@ -49,6 +49,32 @@ def parts_of(
             else:
                 found.append(Part(since, until, entitled, settled))
     return parts
+
+
+def parts_of_unkeyed(
+    memory: Memory, *, known: int, lookup: Lookup, is_told: Callable[[Memory], bool]
+) -> Sequence[Part]:
+    """
+    Return the parts of a memory that only its supersession ends, one of many values too; none where the file tells it.
+
+    What an import will not let in, because it is erased or set apart, ends what it took over from all the same.
+    """
+    takers = [taker for fate in memory.fates if fate.by is not None and (taker := lookup(fate.by)) is not None]
+    if not is_told(memory) or all(map(is_told, takers)):
+        return ()
+    points = sorted({memory.envelope.valid_from, memory.valid_until, *breakpoints(memory, lookup)})
+    parts: list[Part] = []
+    for since, until in pairwise(points):
+        if not memory.covers(since):
+            continue
+        # What took over from it is told of its first part only: the others end here, whoever ended them.
+        ended = superseded_by(memory, valid_at=since, known=known, lookup=lookup) is not None
+        settled = ended and retired_from(memory, known) > since
+        if parts and parts[-1].settled == settled:
+            parts[-1] = parts[-1]._replace(until=until)
+        else:
+            parts.append(Part(since, until, entitled=True, settled=settled))
+    return parts if any(part.settled for part in parts) else ()
 
 
 def _flags(

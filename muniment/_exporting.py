@@ -26,7 +26,7 @@ from muniment.projections import FAR_FUTURE, Fate, FateKind, Memory
 from ._answers import Record
 from ._engine import Engine
 from ._explaining import reasons_of
-from ._export_parts import Part, parts_of
+from ._export_parts import Part, parts_of, parts_of_unkeyed
 from ._json_values import format_value
 from ._points import Point
 from ._views import Views
@@ -92,13 +92,12 @@ class _Exporter:
         return list(dict.fromkeys((link.type, format_id(link.end)) for link in live))
 
     def _parts_of(self, memory: Memory) -> Sequence[Part]:
-        envelope = memory.envelope
+        envelope, register = memory.envelope, self._state.register
         if envelope.belief_key is None or envelope.many:
-            return ()
+            return parts_of_unkeyed(memory, known=self._at.known, lookup=register.memories.get, is_told=self._is_told)
         key = (memory.scope, envelope.belief_key)
         found = self._parts.get(key)
         if found is None:
-            register = self._state.register
             found = self._parts[key] = parts_of(
                 register.statements(memory), known=self._at.known, lookup=register.memories.get, is_told=self._is_told
             )

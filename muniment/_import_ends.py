@@ -36,6 +36,8 @@ class Ends:
     def __init__(self, engine: Engine, skip: Callable[[str, str, str], None], *, dry_run: bool) -> None:
         self._engine, self._skip, self._dry_run = engine, skip, dry_run
         self.ids: dict[str, Id] = {}
+        self.here: dict[str, Id] = {}
+        """Memories of the file that the scope has itself; they can be derived from, and nothing is said of them."""
         self.retired = self.linked = 0
         self._kept_out: set[str] = set()
         self._endings: list[Ending] = []
@@ -57,7 +59,8 @@ class Ends:
         """Return what a memory derives from and supersedes, as far as that is there."""
         if self._dry_run:
             return {}  # what it names was not written
-        parents = [self.ids[name] for name in note.derived_from if name in self.ids]
+        known = self.here | self.ids
+        parents = [known[name] for name in note.derived_from if name in known]
         missing = len(note.derived_from) - len(parents)
         if missing:
             self._skip(where, f"{missing} of what it derives from is not in the file", "dangling")

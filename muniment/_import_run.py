@@ -7,7 +7,18 @@ from typing import Final
 
 import msgspec
 
-from muniment.events import AlreadyDone, Draft, Id, InvalidInput, Moment, Refused, ScopeClosed, parse_scope
+from muniment.events import (
+    AlreadyDone,
+    Draft,
+    Id,
+    InvalidInput,
+    Moment,
+    Refused,
+    ScopeClosed,
+    is_id_prefix,
+    parse_id,
+    parse_scope,
+)
 from muniment.gate import Batch, Existing, Handle, MemoryRequest, rank_of
 
 from ._answers import Answer
@@ -254,6 +265,9 @@ class ImportRun:
             return None
         try:
             handle = speaking = self._speakers.of(turn)
+            if note is not None and note.command is not None and self._is_here(note.command, turn.name, handle):
+                self._repeated += 1
+                return None
             fields = fields_of(turn, self._name)
             if note is not None:
                 fields |= self._ends.references(note, handle, where)
@@ -327,6 +341,20 @@ class ImportRun:
         counted = self._engine.admission.refusal(handle, "import", error, at)
         if counted is not None:
             batch.add(counted)
+
+    def _is_here(self, command: str, name: str, handle: Handle) -> bool:
+        # An export that comes back to where it was made: whatever its memories are by now, they are here.
+        store, _, told = command.partition(":")
+        identity = told.partition("/")[0]  # a part is of the memory whose name it has
+        if store != self._engine.files.store_id.hex() or not (is_id_prefix(identity) and len(identity) == 32):
+            return False
+        with self._engine.mutex:
+            self._engine.refresh()
+            memory = self._engine.state.register.memories.get(parse_id(identity))
+        if memory is None or memory.erasure is not None or memory.scope != handle.scope:
+            return False
+        self._ends.here[name] = Id(memory.id)
+        return True
 
     def _known(self, request: MemoryRequest) -> tuple[MemoryRequest, bytes | None]:
         """

@@ -193,8 +193,11 @@ class Reading:
         with self._mutex:
             self._answering.refresh()
             at = self._point(None, known_at)
-            views = Views(self._answering.state)
-            return [views.record(memory, at) for memory in self._chain(self._find(id, at.known), at.known)]
+            asked, views = self._find(id, at.known), Views(self._answering.state)
+            chain = [
+                memory for memory in self._chain(asked, at.known) if memory is asked or self._is_listed(memory, at)
+            ]
+            return [views.record(memory, at) for memory in chain]
 
     def list(
         self,
@@ -274,6 +277,7 @@ class Reading:
             self._mutex,
             query,
             lambda: (self._point(valid_at, known_at), frozenset(self._scopes())),
+            author=self._author,
         )
 
     def diff(self, since: KnownAt, until: KnownAt | None = None) -> List[Change]:
@@ -346,6 +350,12 @@ class Reading:
         if not found:
             raise NotFound(id=prefix)
         return found[0]
+
+    def _is_listed(self, memory: Memory, at: Point) -> bool:
+        if not memory.envelope.pending:
+            return True
+        standing = self._answering.state.standing(memory, valid_at=at.valid_at, known=at.known)
+        return is_listed(memory, standing.status, self._author)
 
     def _cited_ids(self, cited: Sequence[str], known: int) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
         """Return the ids that are cited, and what is cited that is no whole id and begins none."""

@@ -92,7 +92,8 @@ class Session(Writing):
 
         With `about=(subject, attribute)` it states the value of a key, and supersedes what its rank may change over
         its own valid interval; what it may not change it disputes. Valid time starts now unless said otherwise. What a
-        live record says already, from the same origin, source and position, is not written again: `repeated`.
+        live record says already, of all that interval, under that condition or under none, from the same origin, source
+        and position, is not written again: `repeated`.
 
         Raises:
             InvalidInput: an argument cannot be stored exactly.
@@ -128,6 +129,7 @@ class Session(Writing):
         handle = self._handle()
         if not isinstance(cast("object", items), Iterable):
             raise BadArgument(argument="items", detail="expected a list of mappings")
+        items = list(items)
         for index, item in enumerate(items):
             content, fields = fields_of_item(item, index, command_id)
             try:

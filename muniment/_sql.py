@@ -23,9 +23,18 @@ class Queried(Protocol):
     def refresh(self) -> None: ...
 
 
-def run_sql(source: Queried, mutex: threading.RLock, sql: str, place: Callable[[], tuple[Point, Scopes]]) -> Table:
+def run_sql(
+    source: Queried,
+    mutex: threading.RLock,
+    sql: str,
+    place: Callable[[], tuple[Point, Scopes]],
+    *,
+    author: str | None = None,
+) -> Table:
     """
     Return the columns and rows of one SELECT, at the point and in the scopes that `place` gives.
+
+    What waits for a person is shown to its author, or all of it where that is None.
 
     The graph's lock is taken before the mutex, and the mutex is let go before the query runs: a slow query delays other
     queries, and no reader or writer.
@@ -41,5 +50,5 @@ def run_sql(source: Queried, mutex: threading.RLock, sql: str, place: Callable[[
                 if source.graph is not graph:
                     continue
                 at, scopes = place()
-                graph.fill(valid_at=at.valid_at, known=at.known, scopes=scopes)
+                graph.fill(valid_at=at.valid_at, known=at.known, scopes=scopes, author=author)
             return graph.run(sql, scopes=scopes)

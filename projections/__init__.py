@@ -2,7 +2,7 @@
 
 from ._anew import VectorsAnew
 from ._beliefs import Belief, Beliefs, BeliefsAt, is_listed
-from ._bundle import Projections, spans, without_collection
+from ._bundle import Projections, same_condition, spans, without_collection
 from ._contradictions import PROPOSED_FROM, judge
 from ._dense import Dense
 from ._embedder import Embedder, load_embedder, packaged_embedder
@@ -14,7 +14,7 @@ from ._pair_model import PairModel, load_pair_model
 from ._ranking import Fused, Rankable, question_of, rank
 from ._recall import Mask, NothingSaved, Partition, Recall, WordsDigest
 from ._register import Register
-from ._resolve import Lookup, admitted_seq, breakpoints, is_quarantined, resolve, retired_from
+from ._resolve import Lookup, admitted_seq, breakpoints, is_quarantined, resolve, retired_from, superseded_by
 from ._sections import Buffer, PlainSections, Repairing, SealedSections, Sections, write_sections
 from ._segments import Fragment, indexed_text
 from ._shapes import kind_number
@@ -119,7 +119,9 @@ __all__ = [
     "remove_unfinished_vectors",
     "resolve",
     "retired_from",
+    "same_condition",
     "spans",
+    "superseded_by",
     "without_collection",
     "write_sections",
 ]

@@ -19,6 +19,7 @@ from muniment.events import (
     MemoryEnvelope,
     RollbackAccepted,
     Status,
+    normal_form,
 )
 
 from ._beliefs import Beliefs
@@ -187,8 +188,14 @@ class Projections:
         standing = self.standing(memory, valid_at=valid_at)
         return standing.holds and standing.status in LIVE
 
-    def find_live_repeat(self, wanted: MemoryEnvelope, *, valid_at: int) -> Memory | None:
-        """Return the live memory that says the same of all that interval, from the same origin and source, or None."""
+    def find_live_repeat(
+        self, wanted: MemoryEnvelope, *, valid_at: int, applies_when: str | None = None
+    ) -> Memory | None:
+        """
+        Return the live memory that says the same of all that interval, from the same origin and source, or None.
+
+        What holds without a condition says it of every condition; what holds on one, of that condition only.
+        """
         for memory in self.register.texts.get((wanted.scope, wanted.text_key), ()):
             other = memory.envelope
             same = (other.belief_key, other.value_key, other.origin, other.source_key, other.many) == (
@@ -201,14 +208,25 @@ class Projections:
             if not same or self.standing(memory, valid_at=valid_at).status not in _STANDING:
                 continue
             # Said of another interval it is news: passed over, a price would be lost for the months it was not said of.
-            if spans(other, wanted) and _end(wanted) <= retired_from(memory, LATEST):
+            if not spans(other, wanted) or retired_from(memory, LATEST) < _end(wanted):
+                continue
+            if not other.conditional or self._holds_when(memory, applies_when):
                 return memory
         return None
+
+    def _holds_when(self, memory: Memory, applies_when: str | None) -> bool:
+        body = self.read_memory(memory.place)
+        return body is not None and same_condition(body.applies_when, applies_when)
 
 
 def spans(outer: MemoryEnvelope, inner: MemoryEnvelope) -> bool:
     """Tell whether the interval that one memory states holds that of another."""
     return outer.valid_from <= inner.valid_from and _end(inner) <= _end(outer)
+
+
+def same_condition(one: str | None, other: str | None) -> bool:
+    """Tell whether two conditions are one in their normal form."""
+    return one is other is None or (one is not None and other is not None and normal_form(one) == normal_form(other))
 
 
 def _end(envelope: MemoryEnvelope) -> int:

@@ -58,8 +58,8 @@ class Graph:
             self.fill(valid_at=valid_at, known=known, scopes=scopes)
             return self.run(sql, scopes=scopes, seconds=seconds, max_rows=max_rows)
 
-    def fill(self, *, valid_at: int, known: int, scopes: Scopes) -> None:
-        """Bring the scopes' database up to the projections, and to the point."""
+    def fill(self, *, valid_at: int, known: int, scopes: Scopes, author: str | None = None) -> None:
+        """Bring the scopes' database up to the projections, to the point, and to what one reader is shown."""
         with self.lock:
             self._drop_outdated()
             database = self._filled.pop(scopes, None)
@@ -67,6 +67,7 @@ class Graph:
                 self._make_room()
                 database = self._new_database(scopes)
             database.bring_to(valid_at, min(known, self._state.seq))
+            database.show_to(author)
             self._filled[scopes] = database
 
     def run(

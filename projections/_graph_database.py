@@ -45,7 +45,9 @@ class Database(Sandbox):
         self._open_links: dict[int, Link] = {}
         self._tombstones: list[tuple[int, int]] = []
         self.connection.execute(TABLES)
+        self.connection.execute("INSERT INTO raw.reader VALUES (NULL)")
         self.connection.execute(_filled(VIEWS))
+        self._author: str | None = None
 
     def bring_to(self, valid_at: int, known: int) -> None:
         """Take in what is new, and work out each memory's status at the point; closes itself when that fails."""
@@ -56,6 +58,12 @@ class Database(Sandbox):
             # Half filled: what it would answer is wrong.
             self.close()
             raise QueryTooLarge(limit=f"{self._memory_limit} of memory") from error
+
+    def show_to(self, author: str | None) -> None:
+        """Show what waits for a person to its author alone, or all of it when that is None."""
+        if author != self._author:
+            self.connection.execute("UPDATE raw.reader SET author = ?", [author])
+            self._author = author
 
     def run(self, sql: str, *, seconds: float, max_rows: int) -> tuple[list[str], list[Row]]:
         """Run one SELECT from outside."""

@@ -2,8 +2,9 @@
 The graph's tables and views, in DuckDB's SQL.
 
 Tables in the schema `raw` hold what was recorded, insert-only, with both intervals, instants as microseconds and an
-open end as the far future. `raw.point` is the point that is asked about, `raw.standing` each memory's status there. The
-views in `main` are for people: they show the point, in the words of the library.
+open end as the far future. `raw.point` is the point that is asked about, `raw.standing` each memory's status there,
+`raw.reader` who is shown what waits for a person only where it is their own (NULL: all of it is shown). The views in
+`main` are for people: they show the point, in the words of the library.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 TABLES: Final = """
 CREATE SCHEMA raw;
 CREATE TABLE raw.point (valid_at BIGINT, known BIGINT);
+CREATE TABLE raw.reader (author VARCHAR);
 CREATE TABLE raw.standing (
     mem BIGINT, status VARCHAR, holds BOOLEAN, current BOOLEAN, successor BIGINT, valid_to BIGINT
 );
@@ -179,8 +181,9 @@ SELECT m.id, m.scope, m.kind, s.status, s.holds, m.content, m.subject, m.attribu
     raw.rank_name(m.rank) AS rank, m.actor, m.provenance, m.source, m.tags, m.metadata, m.applies_when, m.reason,
     m.importance, m.many, raw.instant(m.valid_from) AS valid_from, raw.instant(s.valid_to) AS valid_to, m.seq,
     raw.instant(m.recorded_at) AS recorded_at, raw.instant(n.recorded_at) AS superseded_at, n.id AS superseded_by
-FROM raw.memories m JOIN raw.standing s ON s.mem = m.seq LEFT JOIN raw.memories n ON n.seq = s.successor
-WHERE m.erased_seq = $far;
+FROM raw.reader r CROSS JOIN raw.memories m JOIN raw.standing s ON s.mem = m.seq
+LEFT JOIN raw.memories n ON n.seq = s.successor
+WHERE m.erased_seq = $far AND (s.status <> 'pending' OR r.author IS NULL OR m.actor = r.author);
 CREATE VIEW stubs AS
 SELECT m.id, m.scope, m.kind, s.status, m.origin, raw.rank_name(m.rank) AS rank, m.actor, m.provenance, m.importance,
     m.many, raw.instant(m.valid_from) AS valid_from, raw.instant(s.valid_to) AS valid_to, m.seq,

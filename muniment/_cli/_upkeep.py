@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
+from muniment._store import Store
 from muniment.events import BadArgument
 
 from ._output import emit_fields, emit_json, progress_of, talk
@@ -87,15 +89,25 @@ def export(settings: Settings, out: str | None) -> None:
         if out is None:
             count = store.export(scope, sys.stdout)
         else:
-            try:
-                handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                raise BadArgument(argument="out", detail=f"`{out}` cannot be made: {error.strerror}") from error
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                count = store.export(scope, file)
+            count = _export_to_new(store, scope, out)
             if settings.json:
                 emit_json({"path": out, "scope": scope, "memories": count})
     talk(f"{count} memories")
+
+
+def _export_to_new(store: Store, scope: str, out: str) -> int:
+    try:
+        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BadArgument(argument="out", detail=f"`{out}` cannot be made: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            return store.export(scope, file)
+    except BaseException:
+        # Half of an export is none, and would stand in the way of the next one.
+        with contextlib.suppress(OSError):
+            os.unlink(out)
+        raise
 
 
 @click.command()

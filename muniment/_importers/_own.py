@@ -41,25 +41,41 @@ class MunimentTranscript:
         """Yield the memories in the order in which they were recorded, and what ended them."""
         self.bytes_read = 0
         store = scope = ""
+        missing = 0
         with self._path.open("rb") as file:
             for number, line in numbered_lines(file, self._count):
                 where = f"line {number}"
+                missing -= 1
                 if isinstance(line, Skipped):
                     yield line
                     continue
                 try:
                     record = record_of(line)
                     if "muniment_export" in record:
+                        yield from _cut_short(f"before {where}", missing + 1)
                         store, scope = plain(record.get("store")), plain(record.get("scope"))
+                        missing = _announced(record)
                     elif not store or not scope:
                         raise Unusable("no usable header came before it")
                     else:
                         yield from _memory(record, where, store, scope)
                 except Unusable as error:
                     yield Skipped(where=where, why=str(error), code=error.code)
+        yield from _cut_short("the end", missing)
 
     def _count(self, size: int) -> None:
         self.bytes_read += size
+
+
+def _announced(header: dict[str, object]) -> int:
+    count = header.get("memories")
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+
+
+def _cut_short(where: str, missing: int) -> Iterator[Found]:
+    # Cut between two lines, a file looks whole.
+    if missing > 0:
+        yield Skipped(where=where, why=f"the file was cut short: its header tells of {missing} more", code="damaged")
 
 
 def _memory(record: dict[str, object], where: str, store: str, scope: str) -> Iterator[Found]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from langgraph.store.base import InvalidNamespaceError, PutOp
@@ -103,7 +103,7 @@ class Writes:
             # Each put is a version of its own: what merely reads alike (`Ann`, `ann`) is not the value that was put.
             "source": f"langgraph:{uuid.uuid4().hex}",
             "metadata": metadata_of(key, plain, indexed=indexed, ttl=ttl, before=before, same=same),
-            "valid_to": None if ttl is None else to_datetime(self._engine.now()) + timedelta(minutes=ttl),
+            "valid_to": None if ttl is None else _minutes_after(self._engine.now(), ttl),
         }
         session._recalled = self._speaker.recalled
         request = session._request(session._handle(), content, fields)
@@ -156,3 +156,10 @@ class Writes:
                 drafts.append(deeds.retire(handle, Id(holder.id), at, reason=_REPLACED, valid_to=None))
         admitted = admission.admit_memory(request, at, batch)
         return [*drafts, admitted] if isinstance(admitted, Draft) else drafts
+
+
+def _minutes_after(now: int, ttl: float) -> datetime:
+    try:
+        return to_datetime(now) + timedelta(minutes=ttl)
+    except OverflowError as error:
+        raise BadArgument(argument="ttl", detail=f"it ends after year 9999: `{ttl}` minutes") from error

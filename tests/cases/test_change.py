@@ -147,6 +147,25 @@ def test_a_command_id_belongs_to_its_actor_and_scope(world: World) -> None:
         world.speaker(AGENT).remember("something else", command_id="c1")
 
 
+@pytest.mark.parametrize("about", [None, ("lunch", "friday")])
+@pytest.mark.parametrize("together", [False, True])
+def test_18_what_held_on_a_condition_only_does_not_swallow_what_holds_without_or_on_another(
+    world: World, *, together: bool, about: tuple[str, str] | None
+) -> None:
+    """What holds without a condition says it of every condition."""
+    agent = world.speaker(AGENT)
+    conditions = ("it rains", "It rains.", "it snows", None, "it hails", None)
+    items = [{"content": "fish", "about": about, "applies_when": condition} for condition in conditions]
+
+    batches = [items] if together else [[item] for item in items]
+    receipts = [receipt for batch in batches for receipt in agent.remember_many(batch)]
+
+    assert [False, True, False, False, True, True] == [receipt.repeated for receipt in receipts]
+    assert receipts[3].id == receipts[4].id == receipts[5].id
+    assert "active" == agent.get(receipts[3].id).status
+    assert about is None or agent.beliefs(about=about)[0].applies_when is None
+
+
 def test_18_the_same_value_said_of_another_interval_is_news(world: World) -> None:
     """A price in January, and the same price now: passed over as a repeat, it would not hold now."""
     agent, start = world.speaker(AGENT), world.clock.moment

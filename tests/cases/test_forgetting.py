@@ -149,6 +149,50 @@ def test_the_same_sentence_met_three_times_leaves_one(world: World) -> None:
     assert ["she likes tea"] == contents(agent.list())
 
 
+def test_what_a_forget_refuses_from_then_on_does_not_stay_beside_it(world: World) -> None:
+    """The same words without the key, and what was said on its own and reads like something derived."""
+    agent = world.speaker(AGENT)
+    car = ("car", "colour")
+    asked = agent.remember("the car is red", about=car, value="red")
+    agent.remember("red paint on the car", about=car, value="red", source="a/2")
+    agent.remember("red paint on the car", source="a/3")
+    agent.remember("a summary", derived_from=(asked.id,))
+    agent.remember("A summary.", source="a/5")
+    agent.remember("a shirt is red")
+
+    listed = agent.forget(asked.id, reason="asked", dry_run=True)
+    receipt = agent.forget(asked.id, reason="asked")
+
+    assert (4, 1) == (len(receipt.asked), len(receipt.derived)) == (len(listed.asked), len(listed.derived))
+    assert ["a shirt is red"] == contents(agent.list()) == shown(agent.recall("red summary", status=EVERY_STATUS))
+
+
+def test_what_reads_like_something_derived_and_is_above_the_one_who_forgets_stays_and_is_named(world: World) -> None:
+    agent, user = world.speaker(AGENT), world.speaker(USER)
+    asked = agent.remember("the page says so")
+    agent.remember("a summary", derived_from=(asked.id,))
+    theirs = user.remember("a summary")
+
+    receipt = agent.forget(asked.id, reason="asked")
+
+    assert (1, 1, (theirs.id,)) == (len(receipt.asked), len(receipt.derived), receipt.kept)
+    assert ["a summary"] == contents(agent.list())
+
+
+def test_only_the_keys_of_what_was_named_are_blocked(world: World) -> None:
+    agent, (car, shirt) = world.speaker(AGENT), (("car", "colour"), ("shirt", "colour"))
+    asked = agent.remember("red", about=car)
+    agent.remember("it is red", about=car, value="red", source="a/2")
+    agent.remember("it is red", about=shirt, value="scarlet")
+
+    agent.forget(asked.id, reason="asked", block="key")
+
+    assert [] == agent.list()
+    agent.remember("blue", about=shirt)
+    with pytest.raises(muniment.Refused):
+        agent.remember("blue", about=car)
+
+
 def test_forgetting_one_scope_leaves_the_others_whole(world: World) -> None:
     for scope in ("acme/apollo", "acme/apollo2", "acme/apollo/crew", "acme"):
         world.speaker(AGENT, scope).remember(f"of {scope}")

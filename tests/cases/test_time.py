@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 import muniment
+from muniment.errors import BadTime
 from tests.asking import contents, shown
 from tests.worlds import AGENT, START, World
 
@@ -120,6 +121,20 @@ def test_an_interval_that_ends_before_it_begins_is_not_told_how_times_are_writte
         world.speaker(AGENT).remember("an appointment", valid_from="2026-01-02", valid_to="2026-01-01")
 
     assert "an end after the start: it is the first instant that no longer counts" == error.value.hint
+
+
+@pytest.mark.parametrize("field", ["valid_from", "valid_to"])
+def test_an_instant_outside_the_calendar_is_refused_before_it_makes_its_scope_unreadable(
+    world: World, field: str
+) -> None:
+    agent = world.speaker(AGENT)
+    agent.remember("the launch is on 12 March")
+
+    with pytest.raises(BadTime):
+        agent.remember("for ever", **{field: "9999-12-31T23:59:59-05:00"})  # type: ignore[arg-type]  # either field
+
+    assert ["the launch is on 12 March"] == contents(agent.list())
+    assert ["the launch is on 12 March"] == shown(agent.recall("launch"))
 
 
 def test_a_clock_that_steps_back_leaves_sequence_order_as_the_order_of_truth(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -71,7 +72,30 @@ def test_a_date_as_an_inclusive_bound_is_the_last_microsecond_of_its_day() -> No
     assert 2 * DAY - 1 == parse_instant("1970-01-02", end=True)
     assert 2 * DAY - 1 == parse_instant(date(1970, 1, 2), end=True)
     assert DAY == parse_instant("1970-01-02T00:00", end=True)
+    assert 2 * DAY - 1 == parse_instant("1970W015", end=True)
     assert MAX_INSTANT == parse_instant("9999-12-31", end=True)
+
+
+@pytest.mark.parametrize("given_time", ["9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"])
+@pytest.mark.parametrize("as_given", [str, datetime.fromisoformat])
+def test_an_offset_cannot_carry_an_instant_out_of_the_calendar(
+    given_time: str, as_given: Callable[[str], str | datetime]
+) -> None:
+    """What no datetime can say could be written, and then nothing beside it could be read any more."""
+    with pytest.raises(BadTime, match="outside years 1 to 9999"):
+        parse_instant(as_given(given_time))
+
+
+@given(instants, st.integers(-23 * 60, 23 * 60))
+def test_what_is_read_in_any_zone_can_be_said_again(micros: int, minutes: int) -> None:
+    elsewhere = to_datetime(micros).replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    try:
+        read = parse_instant(elsewhere)
+    except BadTime:
+        read = micros - minutes * 60_000_000
+        assert not MIN_INSTANT <= read <= MAX_INSTANT
+        return
+    assert elsewhere == to_datetime(read)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from langgraph.store.base import InvalidNamespaceError, Item, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 import muniment
+from muniment.errors import BadArgument
 from muniment.langgraph import MunimentStore
 from tests.erasure.stores import readable
 from tests.worlds import World
@@ -313,6 +314,15 @@ def test_validity_in_the_log_is_the_time_to_live(world: World, ours: MunimentSto
     [record] = world.store.session(scope=SCOPE).list()
     assert record.valid_to is not None
     assert timedelta(minutes=90) - timedelta(seconds=1) < record.valid_to - record.valid_from <= timedelta(minutes=90)
+
+
+def test_a_time_to_live_beyond_the_calendar_is_refused_and_nothing_is_written(ours: MunimentStore) -> None:
+    ours.put(NS, "k", {"v": 1})
+
+    with pytest.raises(BadArgument, match="after year 9999"):
+        ours.put(NS, "k", {"v": 2}, ttl=1e12)
+
+    assert {"v": 1} == _value(ours, "k")
 
 
 def test_a_namespace_of_expired_items_is_not_listed(world: World, ours: MunimentStore) -> None:

@@ -293,16 +293,26 @@ def test_what_is_pending_is_listed_to_its_author_and_to_the_user(tmp_path: Path)
     with muniment.open(tmp_path / "store", create=True, model="none", policy=policy) as store:
         store.enroll("user:ann", key.public_key, scopes=("acme",))
         author, other = (store.session(scope="acme", actor=actor) for actor in (AGENT, "agent:other"))
-        page = author.via("web:https://example.org").remember("The port is 8080.")
+        port = ("app", "port")
+        known = store.session(scope="acme", actor="agent:third").remember("The port is 80.", about=port)
+        page = author.via("web:https://example.org").remember("The port is 8080.", about=port)
         user = store.user_session(scope="acme", principal="user:ann", signer=key)
 
         def seen(session: muniment.Session) -> list[list[str]]:
-            listed = (session.list(), session.briefing().pending, session.recall("port", status=("pending",)))
-            return [[record.id for record in records] for records in listed]
+            listed = (
+                session.list(status=("pending",)),
+                session.briefing().pending,
+                session.recall("port", status=("pending",)),
+                session.history(known.id)[1:],  # under one key
+            )
+            queried = session.sql("SELECT id FROM memories WHERE status = 'pending'")[1]
+            return [*([record.id for record in records] for records in listed), [str(row[0]) for row in queried]]
 
-        assert [[page.id]] * 3 == seen(author)
-        assert [[]] * 3 == seen(other)
-        assert [[page.id]] * 3 == seen(user)
+        for _ in range(2):  # SQL's tables are kept between readers
+            assert [[page.id]] * 5 == seen(author)
+            assert [[]] * 5 == seen(other)
+            assert [[page.id]] * 5 == seen(user)
+        assert [known.id, page.id] == [record.id for record in other.history(page.id)]  # asked for by its id
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------

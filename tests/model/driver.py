@@ -97,14 +97,19 @@ class Driver(Bench):
         if found is None or found.scope != scope:
             self.same("forget", outcome, "not_found")
             return
-        asked, derived = self.model.taken_by([target], scope)
+        asked, derived = self.model.taken_by([target], scope, speaker)
         if found.erased:
             self.same("forget", outcome, "already_done")
             return
         if derived and not cascade:
             self.same("forget", outcome, "derived_records")
             return
-        keys = [("key", said.about) for said in asked if key and said.about is not None]
+        named = self.model.said[target]
+        keys = [
+            ("key", said.about)
+            for said in self.model.in_scope(scope)
+            if key and said.about is not None and not said.erased and self.model.is_same_value(said, named)
+        ]
         if key and not keys:
             self.same("forget", outcome, "bad_argument")
             return
@@ -112,7 +117,7 @@ class Driver(Bench):
 
     def forget_value(self, scope: str, speaker: Speaker, text: str, about: tuple[str, str] | None, handle: int) -> None:
         """Forget a value by naming it, and keep it out."""
-        asked, derived = self.model.taken_by_value(scope, text, about)
+        asked, derived = self.model.taken_by_value(scope, text, about, speaker)
         session = cast("UserSession", self.session(scope, speaker, handle))
         if scope in self.model.closed:
             return

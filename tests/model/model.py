@@ -212,7 +212,7 @@ class Model:
         return ""
 
     def _repeat(self, saying: Saying, now: int) -> Said | None:
-        # Live, and saying it again would say nothing new: its interval holds the new one.
+        # Live, and saying it again would say nothing new: its interval holds the new one, and its condition.
         since = now if saying.since is None else saying.since
         until = FOREVER if saying.until is None else saying.until
         for said in self.in_scope(saying.scope):
@@ -221,7 +221,8 @@ class Model:
             )  # fmt: skip
             standing = self.status(said, now, FOREVER)[0] in (*_LIVE, "disputed", "quarantined", "pending")
             ends = min([said.until, *(h.until for h in said.happenings if h.what == "retired")])
-            if same and standing and said.since <= since and until <= ends:
+            covered = said.since <= since and until <= ends and (saying.conditional or not said.conditional)
+            if same and standing and covered:
                 return said
         return None
 
@@ -262,16 +263,20 @@ class Model:
         if not approve:
             self._refuse([target], target.scope, event, forgotten=False, everyone=False, rank=SIGNED)
 
-    def taken_by(self, identities: Iterable[str], scope: str | None) -> tuple[list[Said], list[Said]]:
+    def taken_by(
+        self, identities: Iterable[str], scope: str | None, speaker: Speaker | None = None
+    ) -> tuple[list[Said], list[Said]]:
         """Return (same values, what derives from them) that a forget takes; a scope limits it to itself and below."""
         asked: dict[str, Said] = {}
         for identity in identities:
             one = self.said[identity]
             if not one.erased:
-                asked |= {s.id: s for s in self.in_scope(one.scope) if not s.erased and _same_value(s, one)}
-        return self._with_derived(asked, scope)
+                asked |= {s.id: s for s in self.in_scope(one.scope) if not s.erased and self.is_same_value(s, one)}
+        return self._with_derived(asked, scope, speaker)
 
-    def taken_by_value(self, scope: str, text: str, about: About | None) -> tuple[list[Said], list[Said]]:
+    def taken_by_value(
+        self, scope: str, text: str, about: About | None, speaker: Speaker | None = None
+    ) -> tuple[list[Said], list[Said]]:
         """Return the same for a value that is named rather than pointed at."""
         asked = {
             s.id: s
@@ -279,17 +284,45 @@ class Model:
             if not s.erased
             and (s.text == text or (s.about is not None and s.value == text and about in (None, s.about)))
         }
-        return self._with_derived(asked, scope)
+        return self._with_derived(asked, scope, speaker)
 
-    def _with_derived(self, asked: dict[str, Said], scope: str | None) -> tuple[list[Said], list[Said]]:
+    def _with_derived(
+        self, asked: dict[str, Said], scope: str | None, speaker: Speaker | None
+    ) -> tuple[list[Said], list[Said]]:
+        while more := self._equals(asked):
+            asked |= more
         reached, derived = set(asked), dict[str, Said]()
         while True:
-            more = [s for s in self.said.values() if s.id not in reached and reached.intersection(s.parents)]
-            if not more:
+            more = {s.id: s for s in self.said.values() if s.id not in reached and reached.intersection(s.parents)}
+            here = {i: s for i, s in more.items() if not s.erased and (scope is None or lies_in(s.scope, scope))}
+            derived |= here
+            equals = {
+                i: s
+                for i, s in self._equals(asked | derived).items()
+                if speaker is None or self.may_forget(speaker, [s])
+            }
+            asked |= equals
+            if not more and not equals:
                 break
-            reached.update(s.id for s in more)
-            derived |= {s.id: s for s in more if not s.erased and (scope is None or lies_in(s.scope, scope))}
-        return list(asked.values()), list(derived.values())
+            reached |= {*more, *equals}
+        first, then = (sorted(taken.values(), key=lambda said: said.seq) for taken in (asked, derived))
+        return first, then
+
+    @staticmethod
+    def is_same_value(one: Said, other: Said) -> bool:
+        """Tell whether two records give the same text, or the same value of one key."""
+        return one.text == other.text or (
+            one.about is not None and (one.about, one.value) == (other.about, other.value)
+        )
+
+    def _equals(self, taken: dict[str, Said]) -> dict[str, Said]:
+        """Return what says the same as any of these, where it stands, and is not among them."""
+        return {
+            s.id: s
+            for one in taken.values()
+            for s in self.in_scope(one.scope)
+            if not s.erased and s.id not in taken and self.is_same_value(s, one)
+        }
 
     def may_forget(self, speaker: Speaker, taken: Iterable[Said]) -> bool:
         """Tell whether a speaker has authority over all of it: an agent over its own and external records."""
@@ -361,7 +394,3 @@ class Model:
             if fits and not yes.revoked and yes.spent < yes.uses and in_time:
                 return yes
         return None
-
-
-def _same_value(one: Said, other: Said) -> bool:
-    return one.text == other.text or (one.about is not None and (one.about, one.value) == (other.about, other.value))

@@ -199,6 +199,19 @@ def test_i12_errors_have_a_code_on_both_streams(shell: Shell, code: int, error: 
     assert result.stderr
 
 
+def test_an_export_that_fails_leaves_no_file_in_the_way_of_the_next(shell: Shell) -> None:
+    shell.remember("The sky is blue.")
+    out = shell.folder / "out.jsonl"
+
+    shell.run("export", "--scope", "never/used", "--out", str(out), code=2)
+
+    assert not out.exists()
+    shell.run("export", "--out", str(out))
+    assert "blue" in out.read_text()
+    shell.run("export", "--scope", "never/used", "--out", str(out), code=2)
+    assert "blue" in out.read_text()
+
+
 def test_a_missing_store_is_named_with_where_the_path_came_from(shell: Shell) -> None:
     shell.environment["MUNIMENT_STORE"] = str(shell.folder / "nowhere")
     result = shell.run("list", code=2)

@@ -10,7 +10,7 @@ import pytest
 
 from muniment import Action
 from muniment.errors import AlreadyDone, CommandConflict, NeedsGrant, RankTooLow, ScopeClosed
-from tests.worlds import SCOPE, World
+from tests.worlds import AGENT, SCOPE, World
 
 EMAIL = Action("email.send", {"to": "ann@example.org"})
 
@@ -20,6 +20,15 @@ def world(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path / "m")
     yield world
     world.store.close()
+
+
+def test_a_batch_from_a_generator_is_repeated_under_its_command_id_like_a_list(world: World) -> None:
+    agent = world.speaker(AGENT)
+    first = agent.remember_many(({"content": text} for text in "ab"), command_id="one")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # untyped callers
+
+    again = agent.remember_many([{"content": text} for text in "ab"], command_id="one")
+
+    assert [receipt.id for receipt in first] == [receipt.id for receipt in again]
 
 
 def test_a_command_id_is_used_once_within_a_batch(world: World) -> None:

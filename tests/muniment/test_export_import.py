@@ -319,7 +319,7 @@ def test_i06_what_was_forgotten_since_is_refused_from_an_older_export_with_all_t
     user.forget(code.id, reason="asked for it")
 
     again = world.store.import_file(path, scope=SCOPE)
-    assert (1, ["tombstoned"]) == (again.written, [refused.error for refused in again.refused])
+    assert (0, 1, ["tombstoned"]) == (again.written, again.repeated, [refused.error for refused in again.refused])
     assert {"derived": 1} == again.skipped_codes
     assert "asked for it" in again.refused[0].message
     assert "heron" not in repr(again)
@@ -437,6 +437,116 @@ def test_forgetting_the_newest_does_not_revive_the_one_before_on_the_way(tmp_pat
     with muniment.open(tmp_path / "other", create=True, model="none") as other:
         other.import_file(path, scope=ELSEWHERE)
         assert [["red"], [], []] == values(other, ELSEWHERE, (day(0), day(1), day(9)))
+    world.store.close()
+
+
+@pytest.mark.parametrize("about", [None, ("soup", "of the day")])
+@pytest.mark.parametrize("gone", ["forgotten", "quarantined"])
+def test_what_a_memory_was_superseded_by_does_not_revive_it_on_the_way_when_it_is_gone(
+    tmp_path: Path, gone: str, about: tuple[str, str] | None
+) -> None:
+    """Also of memories without a key, and of one of many values: only the successor's id says that they are over."""
+    world = World(tmp_path / "here")
+    agent = world.speaker(AGENT)
+    first = agent.remember("leek soup", about=about, many=about is not None)
+    world.clock.advance(1)
+    second = agent.supersede(first.id, "beetroot soup")
+    world.clock.advance(1)
+    if gone == "forgotten":
+        agent.forget(second.id, reason="asked")
+    else:
+        world.store.operator().quarantine([second.id], reason="looks wrong")
+
+    _, _, _, other, report = round_trip(world, tmp_path / "there")
+
+    reader = other.session(scope=ELSEWHERE, actor=AGENT)
+    assert [] == agent.recall("soup") == reader.recall("soup")
+    assert [("leek soup", "retired")] == [(record.content, record.status) for record in reader.list()]
+    assert 1 == report.retired
+    other.close()
+    world.store.close()
+
+
+def test_a_memory_is_over_only_where_what_took_over_from_it_and_is_gone_held(tmp_path: Path) -> None:
+    world = World(tmp_path / "here")
+    agent = world.speaker(AGENT)
+    first = agent.remember("the office closes at six", valid_from="2026-01-01")
+    august = agent.supersede(first.id, "it closes at four", valid_from="2026-08-01", valid_to="2026-09-01")
+    agent.forget(august.id, reason="asked")
+    agent.supersede(first.id, "the office closes at seven", valid_from="2026-12-01")
+
+    _, _, _, other, _ = round_trip(world, tmp_path / "there")
+
+    reader = other.session(scope=ELSEWHERE, actor=AGENT)
+    for session in (agent, reader):
+        assert ["the office closes at six"] == [hit.content for hit in session.recall("office", valid_at="2026-07-01")]
+        assert [] == session.recall("office", valid_at="2026-08-15")
+        assert ["the office closes at six"] == [hit.content for hit in session.recall("office", valid_at="2026-10-01")]
+        assert ["the office closes at seven"] == [h.content for h in session.recall("office", valid_at="2027-01-01")]
+    other.close()
+    world.store.close()
+
+
+@pytest.mark.parametrize(("kept", "missing"), [(1, 3), (3, 1), (4, 0)])
+def test_an_export_that_was_cut_between_two_lines_is_not_taken_for_a_whole_one(
+    tmp_path: Path, kept: int, missing: int
+) -> None:
+    world = World(tmp_path / "here")
+    world.speaker(AGENT).remember_many([{"content": f"soup number {n}"} for n in range(3)])
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:kept]))
+
+    report = world.store.import_file(path, scope=ELSEWHERE)
+
+    assert kept - 1 == report.written
+    told = [(item.where, item.code) for item in report.skipped]
+    assert ([("the end", "damaged")] if missing else []) == told
+    assert not missing or f"its header tells of {missing} more" in report.skipped[0].why
+    world.store.close()
+
+
+def test_an_export_that_comes_back_to_where_it_was_made_adds_nothing(tmp_path: Path) -> None:
+    """Whatever its memories are by now; but for what was forgotten, which a lift lets in again."""
+    world = World(tmp_path / "here")
+    agent, key = world.speaker(AGENT), ("launch", "day")
+    agent.remember("monday", about=key)
+    friday = agent.remember("friday", about=key)
+    over = agent.remember("the old office")
+    note = agent.remember("a note", derived_from=(friday.id,), links=(("about", over.id),))
+    gone = agent.remember("a secret", derived_from=(note.id,))
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    agent.retire(over.id, reason="moved")
+    forgotten = world.ann().forget(gone.id, reason="asked")
+    before = [record.to_dict() for record in agent.list()]
+
+    report = world.store.import_file(path, scope=SCOPE)
+
+    assert (4, 0, 0, 0) == (report.repeated, report.written, report.retired, report.linked)
+    assert (["tombstoned"], ()) == ([refused.error for refused in report.refused], report.skipped)
+    assert before == [record.to_dict() for record in agent.list()]
+
+    world.ann().lift(forgotten.id or "", reason="needed after all")
+    again = world.store.import_file(path, scope=SCOPE)
+
+    assert (4, 1) == (again.repeated, again.written)
+    assert ("a secret", (note.id,)) == (agent.list()[-1].content, agent.list()[-1].derived_from)
+    elsewhere = world.store.import_file(path, scope=ELSEWHERE)
+    assert 5 == elsewhere.written
+    world.store.close()
+
+
+def test_a_file_that_names_memories_of_its_scope_as_its_own_changes_none_of_them(tmp_path: Path) -> None:
+    world = World(tmp_path / "here")
+    theirs = world.ann().remember("never deploy on fridays")
+    path = file_of(world.store, SCOPE, tmp_path / "export.jsonl")
+    header, line = (json.loads(text) for text in path.read_text().splitlines())
+    line |= {"retired_from": line["valid_from"], "retired_for": "forged", "settled": True}
+    other = line | {"id": "f" * 32, "content": "deploy on fridays", "supersedes": theirs.id, "retired_from": None}
+    path.write_text("".join(json.dumps(each) + "\n" for each in (header | {"memories": 2}, line, other)))
+
+    world.store.import_file(path, scope=SCOPE)
+
+    assert "active" == world.speaker(AGENT).get(theirs.id).status
     world.store.close()
 
 
