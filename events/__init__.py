@@ -2,7 +2,17 @@
 
 from ._backend import ChainHead, LogBackend, check_frame, copy_frames, head_moved, wait_for
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
-from ._disk import Disk, check_file_system, open_file, typed
+from ._disk import (
+    Disk,
+    check_file_system,
+    duplicate,
+    names_in,
+    open_file,
+    open_reading,
+    raise_exhausted,
+    read_file,
+    typed,
+)
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
 from ._embedded import EmbeddedLog
 from ._errors import (
@@ -40,6 +50,7 @@ from ._errors import (
     ReadOnly,
     RebuildRunning,
     Refused,
+    ResourcesExhausted,
     RetiredValue,
     RolledBack,
     ScopeClosed,
@@ -249,6 +260,7 @@ __all__ = [
     "Released",
     "Remembered",
     "Requested",
+    "ResourcesExhausted",
     "Retired",
     "RetiredValue",
     "Reviewed",
@@ -300,6 +312,7 @@ __all__ = [
     "copy_frames",
     "covers",
     "create_store",
+    "duplicate",
     "find_store",
     "format_checkpoint",
     "format_data",
@@ -313,10 +326,12 @@ __all__ = [
     "is_id_prefix",
     "leaf_hash",
     "ledger_entries",
+    "names_in",
     "new_id",
     "normal_form",
     "open_blob",
     "open_file",
+    "open_reading",
     "parse_checkpoint",
     "parse_data",
     "parse_event_header",
@@ -327,6 +342,8 @@ __all__ = [
     "parse_verifier_key",
     "prove_record",
     "prove_tree",
+    "raise_exhausted",
+    "read_file",
     "read_records",
     "seal_blob",
     "sign_note",
