@@ -2,7 +2,17 @@
 
 from ._backend import ChainHead, LogBackend, check_frame, copy_frames, head_moved, wait_for
 from ._codec import FORMAT, NO_SLOT, Digest, EventHeader, chain_hash, genesis, parse_event_header
-from ._disk import Disk, check_file_system, open_file, typed
+from ._disk import (
+    Disk,
+    check_file_system,
+    duplicate,
+    names_in,
+    open_file,
+    open_reading,
+    raise_exhausted,
+    read_file,
+    typed,
+)
 from ._door import CONTENT_CHUNK, Door, Moment, Plan, ScopeSlots, ledger_entries
 from ._embedded import EmbeddedLog
 from ._errors import (
@@ -40,6 +50,7 @@ from ._errors import (
     ReadOnly,
     RebuildRunning,
     Refused,
+    ResourcesExhausted,
     RetiredValue,
     RolledBack,
     ScopeClosed,
@@ -140,6 +151,7 @@ from ._time import (
     MIN_INSTANT,
     Instant,
     check_interval,
+    checked_clock,
     format_instant,
     parse_instant,
     to_datetime,
@@ -249,6 +261,7 @@ __all__ = [
     "Released",
     "Remembered",
     "Requested",
+    "ResourcesExhausted",
     "Retired",
     "RetiredValue",
     "Reviewed",
@@ -297,9 +310,11 @@ __all__ = [
     "check_record",
     "check_text",
     "check_tree",
+    "checked_clock",
     "copy_frames",
     "covers",
     "create_store",
+    "duplicate",
     "find_store",
     "format_checkpoint",
     "format_data",
@@ -313,10 +328,12 @@ __all__ = [
     "is_id_prefix",
     "leaf_hash",
     "ledger_entries",
+    "names_in",
     "new_id",
     "normal_form",
     "open_blob",
     "open_file",
+    "open_reading",
     "parse_checkpoint",
     "parse_data",
     "parse_event_header",
@@ -327,6 +344,8 @@ __all__ = [
     "parse_verifier_key",
     "prove_record",
     "prove_tree",
+    "raise_exhausted",
+    "read_file",
     "read_records",
     "seal_blob",
     "sign_note",

@@ -1,8 +1,9 @@
 """
-The few file operations through which everything durable is written.
+The few file operations through which everything durable is written, and every file of the store is opened.
 
 One place, so that the crash campaign can put a layer in between that keeps *written* apart from *synced*, and so that
-each caller's order of durable steps can be read off its calls. Reading needs none of this.
+each caller's order of durable steps can be read off its calls. Reading needs only that a process which may open no more
+files is told so by name, and that nobody takes this for a file that is missing or damaged.
 """
 
 from __future__ import annotations
@@ -11,27 +12,75 @@ import ctypes
 import errno
 import fcntl
 import os
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from ._errors import DiskFailed, DiskFull, StoreReadOnly, StoreUnsafe
+from ._errors import DiskFailed, DiskFull, ResourcesExhausted, StoreReadOnly, StoreUnsafe
 
 _NETWORK: Final = {0x6969: "NFS", 0xFF534D42: "CIFS", 0xFE534D42: "SMB2", 0x65735546: "FUSE", 0x01021997: "9p"}
 _COPY_ON_WRITE: Final = {0x9123683E: "btrfs", 0x2FC12FC1: "ZFS", 0x794C7630: "overlayfs", 0xCA451A4E: "bcachefs"}
 _LOG_STRUCTURED: Final = {0xF2F52010: "F2FS"}
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _FIRST_OWN: Final = 3  # descriptors below are standard input, output and error, closed or not
 
 
 def open_file(path: Path, flags: int, mode: int = 0o600) -> int:
-    """Return a descriptor of a file that stays with this process, and is never that of a standard stream."""
-    fd = os.open(path, flags | os.O_CLOEXEC, mode)
+    """
+    Return a descriptor of a file that stays with this process, and is never that of a standard stream.
+
+    Raises:
+        ResourcesExhausted: there is none to be had. Anything else is the system's own error.
+    """
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC, mode)
+    except OSError as error:
+        raise_exhausted(error, path)
+        raise
     if fd >= _FIRST_OWN:
         return fd
     # A daemon has closed its streams. What any library prints would go into the file that has the number of one.
     try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN)
+        return duplicate(fd, path)
     finally:
         os.close(fd)
+
+
+def duplicate(fd: int, path: Path) -> int:
+    """Return another descriptor of an open file, as `open_file` does."""
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN)
+    except OSError as error:
+        raise_exhausted(error, path)
+        raise
+
+
+def open_reading(path: Path) -> BinaryIO:
+    """Return a file to read from, opened by `open_file`."""
+    return open(path, "rb", opener=lambda _path, flags: open_file(path, flags))  # which has no opener
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a whole file, opened by `open_file`."""
+    with open_reading(path) as file:
+        return file.read()
+
+
+def names_in(directory: Path, pattern: str = "*") -> list[str]:
+    """
+    Return the names in a directory that match a pattern, in no order; none where there is no such directory.
+
+    Raises:
+        ResourcesExhausted: it cannot be listed for want of a descriptor; `Path.glob` may say that nothing is there.
+    """
+    try:
+        names = os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise_exhausted(error, directory)
+        raise
+    return [name for name in names if fnmatchcase(name, pattern)]
 
 
 class Disk:
@@ -128,7 +177,9 @@ def raise_typed(error: OSError, path: Path, what: str) -> None:
         DiskFull: no space or quota is left, or the file may not grow.
         StoreReadOnly: the file system or the permissions do not allow writing.
         DiskFailed: the device reports an error.
+        ResourcesExhausted: no more files can be opened, or no memory is left.
     """
+    raise_exhausted(error, path)
     if error.errno == errno.EIO:
         raise DiskFailed(what=what, detail=error.strerror) from error
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -138,6 +189,12 @@ def raise_typed(error: OSError, path: Path, what: str) -> None:
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         raise StoreReadOnly(path=str(path), detail=error.strerror) from error
     raise error
+
+
+def raise_exhausted(error: OSError, path: Path) -> None:
+    """Raise ResourcesExhausted when the system's error says that; return for any other."""
+    if error.errno in _EXHAUSTED:
+        raise ResourcesExhausted(path=str(path), detail=str(error.strerror)) from error
 
 
 def check_file_system(path: Path) -> str | None:

@@ -50,6 +50,7 @@ __all__ = [
     "RankTooLow",
     "ReadOnly",
     "Refused",
+    "ResourcesExhausted",
     "RetiredValue",
     "RolledBack",
     "ScopeClosed",
@@ -476,6 +477,14 @@ class DiskFailed(Unavailable):
     code = "disk_failed"
     template = "the disk failed while writing {what}: {detail}"
     hint = "check the disk; nothing acknowledged was lost, and `muniment verify` says what can still be read"
+
+
+class ResourcesExhausted(Unavailable):
+    """The process, or the whole system, may open no more files, or has no memory left."""
+
+    code = "resources_exhausted"
+    template = "`{path}` cannot be opened: {detail}"
+    hint = "close what is open, or raise the limit (`ulimit -n`), and repeat the call; nothing acknowledged was lost"
 
 
 class WriterPoisoned(Unavailable):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from ._codec import FORMAT, SEGMENT_HEADER_BYTES, Damaged, parse_segment_header
-from ._disk import Disk, check_file_system, raise_typed
+from ._disk import Disk, check_file_system, names_in, open_reading, raise_typed, read_file
 from ._errors import BadArgument, StoreDamaged, StoreMissing, StoreNewer
 from ._keys import KeyTree
 from ._lock import MARK_BYTES
@@ -23,6 +23,7 @@ from ._log import Log
 from ._time import format_instant
 
 _TOML: Final = "muniment.toml"
+_UNFINISHED_TOML: Final = f".{_TOML}.*"
 _LEFTOVERS: Final = {"lock", "log", "keys", "root.key", "projections", "checkpoints", _TOML}
 
 
@@ -79,7 +80,7 @@ def create_store(path: Path, disk: Disk, now: int) -> StoreFiles:
         raise BadArgument(argument="path", detail=f"`{path}` cannot be made a directory: {error.strerror}") from error
     except OSError as error:
         raise_typed(error, path, "the store")
-    foreign = sorted(p.name for p in path.iterdir() if p.name not in _LEFTOVERS and not _is_unfinished_toml(p))
+    foreign = sorted(set(names_in(path)).difference(_LEFTOVERS, names_in(path, _UNFINISHED_TOML)))
     if foreign:
         raise BadArgument(argument="path", detail=f"`{path}` holds other files, among them `{foreign[0]}`")
     warning = check_file_system(path)
@@ -123,7 +124,7 @@ def find_store(path: Path) -> StoreFiles:
         StoreNewer: its format is newer than this program.
     """
     try:
-        data = (path / _TOML).read_bytes()
+        data = read_file(path / _TOML)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreMissing(path=str(path.absolute())) from error
     except OSError as error:
@@ -172,9 +173,9 @@ def _damaged(path: Path, line: int, detail: str) -> StoreDamaged:
 
 
 def _log_id(log: Path) -> str | None:
-    for segment in sorted(log.glob("*.seg")):
+    for segment in sorted(names_in(log, "*.seg")):
         try:
-            with segment.open("rb") as file:
+            with open_reading(log / segment) as file:
                 return parse_segment_header(file.read(SEGMENT_HEADER_BYTES))[0].hex()
         except (OSError, Damaged):
             continue
@@ -191,21 +192,15 @@ def _make_directory(path: Path, disk: Disk) -> None:
         disk.sync_directory(made.parent)
 
 
-def _is_unfinished_toml(path: Path) -> bool:
-    return path.name.startswith(f".{_TOML}.")
-
-
 def _remove_unfinished(path: Path) -> None:
     # Without muniment.toml and with an empty log, what lies about is an interrupted creation. A log with events in it
     # is somebody's memory, whatever became of the file that names it.
-    for segment in (path / "log").glob("*.seg"):
-        if segment.stat().st_size > SEGMENT_HEADER_BYTES:
+    for segment in names_in(path / "log", "*.seg"):
+        if (path / "log" / segment).stat().st_size > SEGMENT_HEADER_BYTES:
             raise BadArgument(argument="path", detail=f"`{path}` holds a log but no {_TOML}: restore that file")
     for directory in (path / "log", path / "keys"):
-        if directory.is_dir():
-            for file in directory.iterdir():
-                file.unlink()
+        for file in names_in(directory):
+            (directory / file).unlink()
     (path / "root.key").unlink(missing_ok=True)
-    for file in path.iterdir():
-        if _is_unfinished_toml(file):
-            file.unlink()
+    for file in names_in(path, _UNFINISHED_TOML):
+        (path / file).unlink()

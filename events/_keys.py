@@ -33,7 +33,7 @@ from typing import Final, TypeAlias
 import msgspec
 from blake3 import blake3
 
-from ._disk import Disk, open_file, typed
+from ._disk import Disk, names_in, open_file, open_reading, read_file, typed
 from ._errors import KeyMissing
 from ._ledger import Ledger, LedgerTombstone
 from ._seal import KEY_BYTES, NONCE_BYTES, TAG_BYTES, open_blob, seal_blob
@@ -298,7 +298,7 @@ class KeyTree:
     def _superfluous(self) -> list[str]:
         keep = {_pages_name(*file) for file in self._page_files()}
         keep.add(_table_name(self._table.epoch, self._table.revision))
-        return [name for name in os.listdir(self._directory) if name not in keep]
+        return [name for name in names_in(self._directory) if name not in keep]
 
     def _page_files(self) -> Counter[_PageFile]:
         # How many pages of each file are in use; counting them again takes as long as a sync where there are many.
@@ -329,7 +329,7 @@ class KeyTree:
     def _newest_table(self, epoch: int, root: bytes) -> _Table | None:
         for name in self._table_names(epoch):
             try:
-                data = (self._directory / name).read_bytes()
+                data = read_file(self._directory / name)
             except FileNotFoundError:
                 continue
             plain = open_blob(_table_key(root), data[:NONCE_BYTES], data[NONCE_BYTES:], b"table")
@@ -346,12 +346,8 @@ class KeyTree:
         return None
 
     def _table_names(self, epoch: int) -> list[str]:
-        prefix = f"table-{epoch:016x}-"
-        try:
-            names = os.listdir(self._directory)
-        except FileNotFoundError:
-            return []  # the whole directory is gone, and with it every key
-        return sorted((name for name in names if name.startswith(prefix)), reverse=True)
+        # None where the whole directory is gone, and with it every key.
+        return sorted(names_in(self._directory, f"table-{epoch:016x}-*"), reverse=True)
 
     def _page(self, number: int) -> bytes:
         return self._cache.get(number) or self._open_page(number)
@@ -367,7 +363,7 @@ class KeyTree:
     def _read_page(self, number: int) -> bytes | None:
         ref = self._table.pages[number]
         try:
-            with (self._directory / _pages_name(ref.epoch, ref.revision)).open("rb") as file:
+            with open_reading(self._directory / _pages_name(ref.epoch, ref.revision)) as file:
                 file.seek(ref.index * _SEALED_PAGE_BYTES)
                 data = file.read(_SEALED_PAGE_BYTES)
         except FileNotFoundError:
@@ -391,7 +387,7 @@ def _format_root(epoch: int, root: bytes) -> bytes:
 
 def _read_root_slots(path: Path) -> tuple[int, bytes, list[tuple[int, bytes] | None]]:
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError as error:
         raise KeyMissing(slot="root", detail="root.key is missing") from error
     slots: list[tuple[int, bytes] | None] = []

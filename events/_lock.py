@@ -46,7 +46,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ._disk import open_file
+from ._disk import open_file, raise_exhausted, read_file
 from ._errors import StoreMissing, StoreReadOnly
 
 _MARK: Final = struct.Struct(">8sQQ16sQ")
@@ -171,7 +171,11 @@ class WriterLock:
         fd, size = self._descriptor(), len(self._untouched)
         if os.fstat(fd).st_size < size:
             os.ftruncate(fd, size)
-        self._map = mmap.mmap(fd, size)
+        try:
+            self._map = mmap.mmap(fd, size)
+        except OSError as error:  # it takes another descriptor
+            raise_exhausted(error, self._path)
+            raise
         return self._map
 
     def _acquire(self) -> None:
@@ -224,6 +228,6 @@ class _Hold:
 @cache
 def _boot_id() -> bytes:
     try:
-        return bytes.fromhex(_BOOT_ID.read_text().strip().replace("-", ""))
+        return bytes.fromhex(read_file(_BOOT_ID).decode().strip().replace("-", ""))
     except (OSError, ValueError):
         return bytes(16)  # without it, a mark of an earlier boot is believed until a writer clears it

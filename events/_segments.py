@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ._codec import FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES, frame_size, is_frame_header
-from ._disk import open_file
+from ._disk import names_in, open_file
 from ._errors import LogCorrupt
 from ._lock import Mark, WriterLock
 from ._positions import Head, Location
@@ -30,7 +30,7 @@ class Segments:
 
     def paths(self) -> list[Path]:
         """Return the paths of all segments in order."""
-        return sorted(self._directory.glob(f"*{_SUFFIX}"))
+        return [self._directory / name for name in sorted(names_in(self._directory, f"*{_SUFFIX}"))]
 
     def exists(self, first_seq: int) -> bool:
         """Tell whether there is a segment that begins with an event."""

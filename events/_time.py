@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
-from ._errors import BadTime
+from ._errors import BadArgument, BadTime
 
 Instant: TypeAlias = str | datetime | date
 """An instant as people give it."""
@@ -30,6 +31,7 @@ MAX_INSTANT: Final = 253_402_300_799_999_999
 FOREVER: Final = 1 << 62
 """The end of an interval that was left open; later than any instant."""
 
+_CLOCK_END: Final = 221_845_392_000_000_000  # year 9000: what is counted from there on still ends before 9999
 _DAY: Final = 86_400_000_000
 _MILLISECONDS_FROM: Final = 100_000_000_000
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -78,6 +80,30 @@ def to_datetime(micros: int) -> datetime:
 def wall_clock() -> int:
     """Return the machine's clock. Only the door and the public face read it; no projection does."""
     return time.time_ns() // 1_000
+
+
+def checked_clock(clock: Callable[[], int]) -> Callable[[], int]:
+    """
+    Return the clock; whoever reads it gets an instant that it gives, or an error.
+
+    Raises:
+        BadArgument: it cannot be called; or, later, it gives anything but whole microseconds in the years 1970 to 8999.
+    """
+    if clock is wall_clock:
+        return clock
+    if not callable(cast("object", clock)):
+        raise BadArgument(argument="clock", detail=f"expected a function, got {type(clock).__name__}")
+
+    def read() -> int:
+        now = clock()
+        if isinstance(now, bool) or not isinstance(cast("object", now), int):
+            raise BadArgument(argument="clock", detail=f"expected whole microseconds, it gave {type(now).__name__}")
+        # Not printed: Python refuses to, where there are too many digits.
+        if not 0 <= now < _CLOCK_END:
+            raise BadArgument(argument="clock", detail="it gave an instant outside the years 1970 to 8999")
+        return now
+
+    return read
 
 
 def check_interval(start: int, end: int | None) -> None:

@@ -31,7 +31,7 @@ from ._requests import (
     check_list,
 )
 from ._secrets import SecretHit, SecretScanner, StructuredScanner, rule_names
-from ._signing import Signed, Signer, check_public_key, format_signed, parse_signed, sign, verify
+from ._signing import Signed, Signer, check_public_key, check_signer, format_signed, parse_signed, sign, verify
 from ._statements import (
     Confirm,
     Enroll,
@@ -99,6 +99,7 @@ __all__ = [
     "check_flag",
     "check_list",
     "check_public_key",
+    "check_signer",
     "describe_action",
     "describe_statement",
     "describe_verdict",

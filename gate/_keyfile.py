@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from muniment.events import check_path
+from muniment.events import check_path, open_file
 from muniment.events._errors import BadArgument
 
 _HEADER = re.compile(rb"muniment key v1 scrypt 16 8 1 ([0-9a-f]{32})\n(?=-----BEGIN ENCRYPTED PRIVATE KEY-----)")
@@ -144,7 +144,7 @@ def _make_private_folder(folder: Path) -> None:
 def _write_private(path: Path, data: bytes) -> None:
     try:
         # O_EXCL and O_NOFOLLOW: neither a key that is there nor one that a link points to is overwritten.
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        handle = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
     except FileExistsError as error:
         raise BadArgument(argument="path", detail=f"`{path}` exists, and a key is never overwritten") from error
     except OSError as error:
@@ -154,22 +154,24 @@ def _write_private(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = open_file(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
-    except OSError as error:
+    except BaseException as error:
         # Half a key would block the next attempt and open nothing.
         with contextlib.suppress(OSError):
             path.unlink()
-        raise BadArgument(argument="path", detail=f"`{path}` cannot be written: {error.strerror}") from error
+        if isinstance(error, OSError):
+            raise BadArgument(argument="path", detail=f"`{path}` cannot be written: {error.strerror}") from error
+        raise
 
 
 def _read_private(path: Path) -> bytes:
     try:
         # O_NONBLOCK: a pipe put there must not hang us.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = open_file(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
         hint = "make one with `muniment keygen`"
         raise BadArgument(hint=hint, argument="path", detail=f"no key at `{path}`: {error.strerror}") from error

@@ -132,7 +132,7 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
         return stated if asked is None else max(stated, asked)
 
     def denies(self, name: str) -> bool:
-        """Tell whether the host rules the action out altogether, in any spelling of its name."""
+        """Tell whether the host rules the action out altogether, in every spelling that `folded` takes for its name."""
         return any(_fits(pattern, name, folded) for pattern in self.deny)
 
     def reviews(self, origin: str) -> bool:

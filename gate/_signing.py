@@ -61,6 +61,14 @@ class Signed(msgspec.Struct, frozen=True):
     signature: bytes
 
 
+def check_signer(given: object, what: str) -> None:
+    """Raise BadArgument for what shows no public key, or cannot sign."""
+    if not isinstance(getattr(given, "public_key", None), (bytes, bytearray)) or not callable(
+        getattr(given, "sign", None)
+    ):
+        raise BadArgument(argument=what, detail=f"expected a KeyFile or a signer, got {type(given).__name__}")
+
+
 def sign(statement: Statement, signer: Signer) -> Signed:
     """Have the statement signed; raises `SignatureInvalid` if the signer hands back a signature that does not hold."""
     signed = Signed(format_statement(statement), bytes(signer.public_key), b"")

@@ -31,9 +31,11 @@ from muniment.events import (
     Tip,
     VerifierKey,
     format_verifier_key,
+    open_reading,
     parse_checkpoint,
     parse_note,
     parse_verifier_key,
+    read_file,
     verify_note,
 )
 
@@ -85,7 +87,7 @@ def read_anchor(path: Path, key: VerifierKey | None = None) -> Anchor | None:
         BadArgument: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_reading(path) as file:
             data = file.read(_MAX_BYTES)
     except FileNotFoundError:
         return None
@@ -112,7 +114,7 @@ def format_older(tips: Iterable[Tip]) -> str:
 def read_older(anchor: Path, origin: str) -> list[Tip]:
     """Return the earlier checkpoints that are kept beside an anchor, as far as they can be read."""
     try:
-        lines = older_path(anchor).read_text(encoding="utf-8").splitlines()
+        lines = read_file(older_path(anchor)).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
     found: list[Tip] = []

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Final
+
+from muniment.events import raise_exhausted
 
 from ._engine import Engine
 
@@ -13,7 +17,7 @@ def stats_of(engine: Engine, *, wait: bool) -> dict[str, object]:
         folding = None if wait else engine.folded
         if folding is None:
             engine.refresh()
-        size = sum(p.stat().st_size for p in engine.files.path.rglob("*") if p.is_file())
+        size = _bytes_in(engine.files.path)
         return {
             "path": str(engine.files.path),
             "id": engine.files.store_id.hex(),
@@ -26,6 +30,14 @@ def stats_of(engine: Engine, *, wait: bool) -> dict[str, object]:
             "torn": [list(t[:3]) for t in engine.door.torn],
             "warning": engine.files.warning or engine.witness.warning,
         }
+
+
+def _bytes_in(directory: Path) -> int:
+    def failed(error: OSError) -> None:
+        raise_exhausted(error, directory)
+
+    found = (Path(folder, name) for folder, _, names in os.walk(directory, onerror=failed) for name in names)
+    return sum(path.stat().st_size for path in found)
 
 
 _COUNTED: Final = (

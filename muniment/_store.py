@@ -10,7 +10,6 @@ from typing import IO, Final, Unpack, cast
 from muniment.events import (
     BadArgument,
     BadValue,
-    Disk,
     Head,
     NotFound,
     StoreMissing,
@@ -24,21 +23,20 @@ from muniment.events import (
 from muniment.events._log import SEGMENT_BYTES
 from muniment.gate import (
     Handle,
-    KeyFile,
     Policy,
     Signed,
     Signer,
     check_actor,
+    check_flag,
     parse_signed,
     rank_of,
 )
-from muniment.projections import Embedder, load_embedder, packaged_embedder
 from muniment.replay import Progress
 
 from ._answers import Decision, RebuildReport, Receipt, Verification
 from ._auditing import Audit, audit_decision
 from ._closing import closing
-from ._engine import Engine, Options
+from ._engine import Engine
 from ._explaining import DecisionExplanation, MemoryExplanation, explain_decision, explain_memory
 from ._exporting import export_scope
 from ._finding import find_id
@@ -46,6 +44,7 @@ from ._folding import Folded
 from ._import_run import ImportReport
 from ._importing import ImportOptions, import_file
 from ._keys import Enrolment, enroll_key
+from ._opening import options_of
 from ._operator import Operator
 from ._points import KnownAt, Point
 from ._reach import Reads, check_reads
@@ -64,7 +63,6 @@ from ._witness import Checkpoint
 
 UNNAMED: Final = "agent:unnamed"
 """Who speaks through a handle that names nobody."""
-_NO_VECTORS: Final = ("none", "off")
 
 
 def open_store(
@@ -98,13 +96,16 @@ def open_store(
     the nearest vectors are found sooner; a few in a hundred are others than a replay of the same moment finds.
 
     Raises:
+        BadArgument: one of these is not what its name says; nothing was made. So where the clock gives no instant.
         StoreMissing: there is none, and `create` was not asked for. StoreNewer: a newer program wrote it.
         LogCorrupt: the log is damaged; `read_only=True` still reads up to the damage.
         AnchorMismatch: the log was cut, put back or rewritten since the checkpoint in the anchor.
     """
-    if secrets not in ("refuse", "mask"):
-        raise BadArgument(argument="secrets", detail=f"expected refuse or mask, got `{secrets}`")
-    disk = Disk()
+    options = options_of(
+        read_only=read_only, policy=policy, model=model, secrets=secrets, exempt_secrets=exempt_secrets, anchor=anchor,
+        log_key=log_key, graph=graph, segment_bytes=segment_bytes, clock=clock,
+    )  # fmt: skip
+    check_flag(create, "create")
     # Whoever changes the working directory afterwards still has the same store.
     where = check_path(path, "path").absolute()
     try:
@@ -112,20 +113,7 @@ def open_store(
     except StoreMissing:
         if not create:
             raise
-        files, created = create_store(where, disk, clock()), True
-    options = Options(
-        read_only=read_only,
-        policy=policy if isinstance(policy, Policy) else None if policy is None else Policy.from_file(policy),
-        load_embedder=_embedder_loader(model),
-        mask_secrets=secrets == "mask",
-        exempt_secrets=exempt_secrets,
-        clock=clock,
-        disk=disk,
-        log_key=KeyFile(log_key) if isinstance(log_key, (str, Path)) else log_key,
-        anchor=None if anchor is None else check_path(anchor, "anchor").expanduser().absolute(),
-        segment_bytes=segment_bytes,
-        graph=graph,
-    )
+        files, created = create_store(where, options.disk, options.clock()), True
     return Store(Engine(files, options, VERSION), created=created)
 
 
@@ -439,12 +427,3 @@ class Store:
         With `wait=False` what is not known while the log is folded beside is None, and `folding` says how far that is.
         """
         return stats_of(self._engine, wait=wait)
-
-
-def _embedder_loader(model: str | Path | None) -> Callable[[], Embedder] | None:
-    if model is None:
-        return packaged_embedder
-    if str(model) in _NO_VECTORS:
-        return None
-    path = check_path(model, "model").absolute()  # it is loaded when it is needed, wherever the process stands by then
-    return lambda: load_embedder(path)

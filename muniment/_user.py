@@ -52,6 +52,7 @@ from muniment.gate import (
     check_action,
     check_actor,
     check_flag,
+    check_signer,
     format_action,
     format_signed,
     sign,
@@ -411,8 +412,7 @@ def check_principal(engine: Engine, principal: str, scope: str, signer: Signer) 
     Raises:
         ScopeDenied: it is not enrolled for that principal, or not for that scope.
     """
-    if not isinstance(getattr(signer, "public_key", None), (bytes, bytearray)):
-        raise BadArgument(argument="signer", detail=f"expected a KeyFile or a signer, got {type(signer).__name__}")
+    check_signer(signer, "signer")
     enrolment = engine.state.register.enrolment(principal, bytes(signer.public_key), LATEST)
     if enrolment is None or enrolment.recovery or not any(covers(outer, scope) for outer in enrolment.scopes):
         raise ScopeDenied(who=principal, scope=scope, hint="enroll the key for this scope: `muniment enroll`")

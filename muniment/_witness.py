@@ -37,6 +37,8 @@ from muniment.events import (
     format_checkpoint,
     format_note,
     format_verifier_key,
+    names_in,
+    read_file,
     sign_note,
 )
 from muniment.projections import Tree
@@ -218,7 +220,7 @@ class Witness:
         found: list[Stored] = []
         for path in self._notes():
             try:
-                found.append(Stored(path.name, parse_anchor(path.read_bytes(), key)))
+                found.append(Stored(path.name, parse_anchor(read_file(path), key)))
             except (BadNote, OSError):
                 continue
         return [one for one in found if one.anchor.tip.origin == self.origin]
@@ -263,7 +265,8 @@ class Witness:
                 self._disk.remove(self._directory / f"{size}{_SUFFIX}")
 
     def _notes(self) -> list[Path]:
-        notes = (path for path in self._directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal())
+        found = (self._directory / name for name in names_in(self._directory, f"*{_SUFFIX}"))
+        notes = (path for path in found if path.stem.isdecimal())
         return sorted(notes, key=lambda path: int(path.stem))
 
 

@@ -26,7 +26,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from muniment.events import ProjectionStale, open_file
+from muniment.events import ProjectionStale, duplicate, open_file
 from muniment.events._seal import TAG_BYTES, commitment
 
 CHUNK_BYTES: Final = 64 << 10
@@ -146,7 +146,7 @@ class SealedSections:
     def again(self) -> Sections:
         """Return the same file for another thread, also when it was removed."""
         try:
-            return SealedSections(self._path, self._key, fd=os.dup(self._fd))
+            return SealedSections(self._path, self._key, fd=duplicate(self._fd, self._path))
         except OSError as error:
             raise self._stale(str(error)) from error
 

@@ -42,6 +42,8 @@ from muniment.events import (
     KeyTree,
     Log,
     ProjectionStale,
+    ResourcesExhausted,
+    names_in,
     open_file,
     typed,
 )
@@ -172,9 +174,9 @@ class Snapshots:
         state.recall.take_from(self)
         wanted = _records_print().encode()
         for name in reversed(self._keys.content_chunks(self._state)):
-            for path in self._directory.glob(f"state-*-{name.rpartition('/')[2]}{_SUFFIX}"):
+            for file in names_in(self._directory, f"state-*-{name.rpartition('/')[2]}{_SUFFIX}"):
                 try:
-                    sections = self._opened(path, self._keys.chunk_key(name) or b"")
+                    sections = self._opened(self._directory / file, self._keys.chunk_key(name) or b"")
                     if sections.between("records", 0, FAR_FUTURE) != wanted:
                         continue
                     head = _decode_head(sections.between("head", 0, FAR_FUTURE))
@@ -275,10 +277,7 @@ class Snapshots:
 
     def chunks(self) -> set[int]:
         """Return the chunks of words that have a key and a file."""
-        try:
-            files = set(os.listdir(self._directory))
-        except FileNotFoundError:
-            return set()
+        files = set(names_in(self._directory))
         return {chunk for chunk in self._chunks_of(self._words) if self._words_path(chunk).name in files}
 
     def touched_by(self, forgotten: Forgotten, state: Projections) -> Collection[str]:
@@ -358,11 +357,11 @@ class Snapshots:
         for prefix in (_WORDS, _BUILT_WORDS, _SIGNS):
             for chunk in self._chunks_of(prefix):
                 current.add(self._chunk_path(prefix, chunk, keys.chunk_key(f"{prefix}{chunk:08x}") or b""))
-        for path in self._directory.glob(f"*{_SUFFIX}"):
-            if path not in current:
-                path.unlink(missing_ok=True)
-        for path in self._directory.glob(f"*{_PART}"):
-            _remove_unless_locked(path)
+        for name in names_in(self._directory, f"*{_SUFFIX}"):
+            if self._directory / name not in current:
+                (self._directory / name).unlink(missing_ok=True)
+        for name in names_in(self._directory, f"*{_PART}"):
+            _remove_unless_locked(self._directory / name)
 
     def close(self) -> None:
         """Release the files that lazily read state still holds; the state cannot be asked any more."""
@@ -397,7 +396,7 @@ def _locked(path: Path) -> int:
 
 
 def _remove_unless_locked(path: Path) -> None:
-    with suppress(OSError):
+    with suppress(OSError, ResourcesExhausted):
         fd = open_file(path, os.O_RDONLY)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,7 +11,7 @@ import regex
 from ._stem import stem
 
 # Changes whenever the tokens or the marks of any text would: an index made with another one is rebuilt.
-ANALYZER_ID = f"words-3/unicode-{unicodedata.unidata_version}/regex-{regex.__version__}"
+ANALYZER_ID = f"words-4/unicode-{unicodedata.unidata_version}/regex-{regex.__version__}"
 
 MAX_TOKEN = 64  # code points; a longer run of letters is cut there, so that no blob becomes a term
 MAX_QUERY_TERMS = 128  # distinct terms of a query that are looked up, the first ones
@@ -29,6 +29,8 @@ _CHAIN = regex.compile(
     rf"{_LETTERS}(?:[-'’.,/_@:&\u2010\u2011]{_LETTERS})*+(?:(?:\+{{1,2}}|\#)(?![\p{{L}}\p{{N}}]))?|\p{{Extended_Pictographic}}"
 )
 _PART = regex.compile(_LETTERS)
+# In thousands, or as in India after the first thousand in hundreds. With points it could be a version or an address.
+_GROUPED = regex.compile(r"[0-9]{1,3}(?:(?:,[0-9]{3})+|(?:,[0-9]{2})+,[0-9]{3})(?:\.[0-9]+)?")
 _RUN = regex.compile(rf"(?P<spaceless>[{_SPACELESS}][{_SPACELESS}\p{{M}}]*+)|(?P<word>[^{_SPACELESS}]++)")
 _INVISIBLE = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u0640]+")  # and the Arabic tatweel
 _OTHER_DIGIT = regex.compile(r"[^\P{Nd}0-9]")
@@ -105,6 +107,11 @@ def _tokens(text: str, *, indexing: bool) -> Iterator[str]:
             yield from _part(part, indexing=indexing)
         joined = len(parts) > 1 or chain[-1] in "+#"
         if joined and len(parts) <= MAX_PARTS and len(chain) <= MAX_TOKEN:
+            if "," in chain and _GROUPED.fullmatch(chain):
+                # Instead of the chain: with both, the number would count twice against the words around it.
+                chain = chain.replace(",", "")  # noqa: PLW2901
+                if "." in chain:
+                    yield chain.partition(".")[0]
             yield _fold(chain)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from muniment.events import open_blob, open_file, seal_blob, typed
+from muniment.events import names_in, open_blob, open_file, open_reading, read_file, seal_blob, typed
 
 _MAGIC: Final = b"MNVECT1\n"
 _PREFIX: Final = struct.Struct(">16sI12s")
@@ -73,7 +73,7 @@ class VectorFile:
     def is_replaced(self) -> bool:
         """Tell whether others made these vectors anew since they were loaded; not where they removed them all."""
         try:
-            with self._path.open("rb") as file:
+            with open_reading(self._path) as file:
                 data = file.read(len(self._head) + _PREFIX.size)
         except FileNotFoundError:
             return False
@@ -106,7 +106,7 @@ class VectorFile:
 
     def _records(self) -> Iterator[tuple[bytes, bytes]]:
         try:
-            data = self._path.read_bytes()
+            data = read_file(self._path)
         except FileNotFoundError:
             return
         if not data.startswith(self._head):
@@ -239,15 +239,15 @@ class KeptVectors:
 
 def remove_vectors(directory: Path, *, keep: Path) -> None:
     """Remove the vectors of all models, finished or not, but those in one file."""
-    for path in directory.glob("vectors-*"):
-        if path != keep:
-            path.unlink(missing_ok=True)
+    for name in names_in(directory, "vectors-*"):
+        if name != keep.name:
+            (directory / name).unlink(missing_ok=True)
 
 
 def remove_unfinished_vectors(directory: Path) -> None:
     """Remove what was to take the place of other vectors, and was never finished."""
-    for path in directory.glob(f"vectors-*{_BESIDE}"):
-        path.unlink(missing_ok=True)
+    for name in names_in(directory, f"vectors-*{_BESIDE}"):
+        (directory / name).unlink(missing_ok=True)
 
 
 def _locked(path: Path) -> int:

@@ -21,6 +21,7 @@ from muniment._version import VERSION
 from ._desk import Desk
 from ._tools import BY_NAME, TOOLS
 
+_UNASKED: Final = frozenset({"result", "error"})
 Context = ServerRequestContext[dict[str, object], object]
 _INSTRUCTIONS: Final = (
     "A memory that keeps evidence: who said what, when, and whether it still holds. Start with memory_briefing. Recall "
@@ -80,26 +81,49 @@ async def _serve_stdio(server: Server[dict[str, object]], streams: tuple[io.Text
 
 
 def _refusal_of(line: str) -> types.JSONRPCError | None:
-    # The SDK drops a request that it cannot read, such as one with half of an emoji, and its client waits for ever.
-    try:
-        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:
-        pass
-    else:
+    # The SDK drops a line that it cannot read, such as one with half of an emoji, and its client waits for ever.
+    is_text = _is_unicode(line)
+    if not line.strip() or (is_text and _is_whole(line)):
         return None
     try:
         asked: object = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    # Only a request is answered: an answer to an answer would confuse whoever gave it.
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deep" if isinstance(error, RecursionError) else "it is not JSON"
+        return _error(None, types.PARSE_ERROR, why if is_text else "it is not UTF-8")
     fields = cast("dict[str, object]", asked) if isinstance(asked, dict) else {}
-    identity = fields.get("id") if "method" in fields else None
-    if isinstance(identity, bool) or not isinstance(identity, (int, str)):
+    if not is_text:
+        # Read with other characters in the place of those bytes, it would be remembered so.
+        return _error(fields.get("id"), types.PARSE_ERROR, "it is not UTF-8")
+    # An answer to an answer would confuse whoever gave it, and nobody waits for that to a notification.
+    if not _UNASKED.isdisjoint(fields) or ("method" in fields and "id" not in fields):
         return None
-    try:
-        json.dumps(asked, ensure_ascii=False).encode()
-        why = "it is no JSON-RPC request"
-    except UnicodeEncodeError:
+    why = "it is no JSON-RPC request"
+    if not _is_unicode(json.dumps(asked, ensure_ascii=False)):
         why = "a text in it holds a lone surrogate, such as half of an emoji: repair it before the call"
-    error = types.ErrorData(code=types.INVALID_REQUEST, message=f"the request cannot be read: {why}")
-    return types.JSONRPCError(jsonrpc="2.0", id=identity, error=error)
+    return _error(fields.get("id"), types.INVALID_REQUEST, why)
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return False
+    # A request whose id cannot be one passes for a notification.
+    return not isinstance(message, types.JSONRPCNotification)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _error(identity: object, code: int, why: str) -> types.JSONRPCError:
+    # What cannot be the id of a request is not given back: JSON-RPC says null then.
+    known = (isinstance(identity, int) and not isinstance(identity, bool)) or (
+        isinstance(identity, str) and _is_unicode(identity)
+    )
+    error = types.ErrorData(code=code, message=f"the request cannot be read: {why}")
+    return types.JSONRPCError(jsonrpc="2.0", id=cast("int | str", identity) if known else None, error=error)

@@ -26,7 +26,7 @@ def claim_streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:
     os.dup2(empty, _IN)
     os.close(empty)
     sys.stdout = sys.stderr
-    # A line that is not UTF-8 is answered as malformed JSON, not by the end of the server.
-    incoming = io.TextIOWrapper(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace", newline="\n")
+    # A line that is not UTF-8 is answered, not by the end of the server; and it can still be told from one that is.
+    incoming = io.TextIOWrapper(os.fdopen(reading, "rb"), encoding="utf-8", errors="surrogateescape", newline="\n")
     outgoing = io.TextIOWrapper(os.fdopen(writing, "wb"), encoding="utf-8", errors="backslashreplace", newline="\n")
     return incoming, outgoing

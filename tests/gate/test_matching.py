@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from muniment.events._errors import BadArgument
 from muniment.gate._actions import Action, Argument, Free, Json, OneOf, PathPrefix, Pattern, Range
 from muniment.gate._matching import matches_confirmation, matches_prohibition, matches_wildcards, needle, texts_of
+from tests.checkout import ROOT
 
 from .test_actions import literals, names
 
@@ -169,6 +173,19 @@ def test_a_prohibited_value_is_found_in_every_wrapping(taken: Json) -> None:
 @pytest.mark.parametrize("taken", ["staging", "product", "non-prod", "", None, 1, ["staging"], {}, []])
 def test_other_values_are_left_alone(taken: Json) -> None:
     assert not vetoed("prod", taken)
+
+
+def test_what_the_docs_say_of_spellings_holds() -> None:
+    """Each cell of the table in docs/gate.md holds JSON values in backticks."""
+    text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8").partition("| not vetoed |")[2]
+    rows = [line.split("|")[1:4] for line in text.partition("\n\n")[0].splitlines()[2:]]
+    assert 7 == len(rows)
+    for row in rows:
+        [prohibited], same, other = ([json.loads(cell) for cell in re.findall("`([^`]+)`", cells)] for cells in row)
+        assert [True] * len(same) == [vetoed(prohibited, value) for value in same], row
+        assert [False] * len(other) == [vetoed(prohibited, value) for value in other], row
+        for name in (value for value in (*same, *other) if isinstance(prohibited, str) and value.isprintable()):
+            assert (name in same) is matches_prohibition(Action(prohibited), Action(name)), row
 
 
 def test_an_address_is_found_among_recipients() -> None:

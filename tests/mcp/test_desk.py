@@ -242,7 +242,7 @@ def test_words_are_searchable_while_the_model_is_loaded(store: Path, monkeypatch
         released.wait(30)
         raise ModelMissing(detail="withheld")
 
-    monkeypatch.setattr("muniment._store.packaged_embedder", load)
+    monkeypatch.setattr("muniment._opening.packaged_embedder", load)
     desk = Desk(ServerSettings(store=store, scope=SCOPE))
     done(desk, "remember", content="The launch is on 12 March.")
     found = done(desk, "recall", query="launch")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, cast
 
 import pytest
+from mcp import types
 from mcp.shared.exceptions import MCPError
 
 from muniment._mcp._projects import project_scope
@@ -145,6 +146,48 @@ def test_a_request_that_cannot_be_read_is_answered(store: Path) -> None:
         assert "no JSON-RPC request" in str(second["error"])
         server.send(call(4, "memory_recall", {"query": "smile"}))
         assert "result" in server.answer_to(4)
+
+
+DEEP: Final = b"[" * 100_000 + b"]" * 100_000
+UNREADABLE: Final[dict[str, tuple[bytes, int | str | None, int]]] = {
+    "no JSON": (b"not json", None, types.PARSE_ERROR),
+    "half a message": (b'{"jsonrpc":"2.0","id":3,"method":"tools/list"', None, types.PARSE_ERROR),
+    "too many digits": (b'{"jsonrpc":"2.0","id":' + b"1" * 5000 + b',"method":"ping"}', None, types.PARSE_ERROR),
+    "too deep": (b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":' + DEEP + b"}", None, types.PARSE_ERROR),
+    "no UTF-8 at all": (b"\xff\xfe\x00", None, types.PARSE_ERROR),
+    "no UTF-8 in an id": (b'{"jsonrpc":"2.0","id":"\xe9","method":"ping"}', None, types.PARSE_ERROR),
+    "no UTF-8 in a text": (
+        b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"memory_remember",'
+        b'"arguments":{"content":"a caf\xe9"}}}', 3, types.PARSE_ERROR,
+    ),
+    "a surrogate in UTF-8": (b'{"jsonrpc":"2.0","id":3,"method":"\xed\xa0\x80"}', 3, types.PARSE_ERROR),
+    "a batch": (b"[]", None, types.INVALID_REQUEST),
+    "a number": (b"7", None, types.INVALID_REQUEST),
+    "no method": (b'{"jsonrpc":"2.0","id":3}', 3, types.INVALID_REQUEST),
+    "a method that is a number": (b'{"jsonrpc":"2.0","id":3,"method":3}', 3, types.INVALID_REQUEST),
+    "an id that is a fraction": (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', None, types.INVALID_REQUEST),
+    "an id that is a truth value": (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', None, types.INVALID_REQUEST),
+    "no id": (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, types.INVALID_REQUEST),
+}  # fmt: skip
+UNANSWERED: Final = (b"", b" ", b'{"jsonrpc":"1.0","method":"x"}', b'{"id":3,"result":5}', b'{"id":null,"error":5}')
+
+
+def test_a_line_that_is_no_message_is_answered_and_nothing_of_it_is_remembered(store: Path) -> None:
+    """What is not UTF-8 must not be remembered with other letters in its place, and whoever asks must not wait."""
+    with Pipe(arguments(store)) as server:
+        server.send(INITIALIZE)
+        server.answer_to(1)
+        server.send(INITIALIZED)
+        for what, (line, identity, code) in UNREADABLE.items():
+            server.send(line + b"\n", {"jsonrpc": "2.0", "id": 99, "method": "ping"})
+            answer = server.read()
+            assert (identity, code) == (answer["id"], cast("Row", answer.get("error", {})).get("code")), what
+            assert 99 == server.read()["id"]
+        server.send(*(line + b"\n" for line in UNANSWERED), call(4, "memory_recall", {"query": "caf\ufffd café"}))
+        answer = server.read()
+        assert 4 == answer["id"], "notifications and answers are not answered"
+        assert "hits" in json.dumps(answer)
+        assert "caf" not in json.dumps(answer)
 
 
 def test_only_the_protocol_is_on_standard_output(store: Path) -> None:

@@ -88,6 +88,31 @@ def test_what_holds_no_word_has_no_terms(query: str) -> None:
     assert analyze_query(query).terms == ()
 
 
+@pytest.mark.parametrize(
+    ("grouped", "joined"),
+    [
+        ("1,234,567", "1234567"),
+        ("$12,500", "12500"),
+        ("1,234.50", "1234.50"),
+        ("1,234.50", "1234"),
+        ("12,34,567", "1234567"),
+        ("١,٢٣٤", "1234"),
+        ("1\uff0c234\uff0c567", "1234567"),
+    ],
+)
+def test_a_number_is_found_with_and_without_its_groups(grouped: str, joined: str) -> None:
+    for asked, said in ((grouped, joined), (joined, grouped)):
+        assert set(analyze_query(f"who got {asked}?").terms).intersection(analyze(f"They paid {said} for it.")), asked
+    assert joined in analyze(f"They paid {grouped} for it.")
+
+
+@pytest.mark.parametrize(
+    "listed", ["1,2,3", "12,3456", "1234,567", "1,234a", "v1,234", "1,234,56", "2026-03-01", "1.234.567"]
+)
+def test_what_is_no_grouped_number_is_not_joined(listed: str) -> None:
+    assert "".join(char for char in listed if char.isalnum()) not in analyze(listed)
+
+
 def test_c_and_c_plus_plus_are_told_apart_by_the_longer_one() -> None:
     assert not finds("C++", "written in C")
     assert finds("C", "written in C++")
