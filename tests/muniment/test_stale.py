@@ -96,9 +96,12 @@ def test_another_model_embeds_beside_while_words_and_beliefs_answer(path: Path) 
 def test_vectors_of_two_models_are_kept_apart(path: Path) -> None:
     with opened(path, Letters()) as store:
         first = scores(store)
-    with opened(path, Pairs()) as store:
+    held = Held()
+    with opened(path, held) as store:
         scores(store)
-        worker_of(store).join()
+        worker = worker_of(store)
+        held.go.set()
+        worker.join()
         other = scores(store)
     assert 2 == len(list((path / "projections").glob("vectors-*.bin")))
     assert first != other
