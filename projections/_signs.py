@@ -80,17 +80,19 @@ class SavedSigns:
         rows, of = vectors.missing(len(partition.rows)), self._identity()
         if not _is_large(partition) or not len(rows) or not of:
             return
+        slots = partition.rows.numbers_of("slot", rows)
+        kept = self._kept.holds(slots)
         if partition.erased:
-            rows = rows[~np.isin(rows, sorted(partition.erased))]
-        for chunk, (first, end) in partition.words.chunks().items():
-            part = rows[rows.searchsorted(first) : rows.searchsorted(end)]
-            signs = self._shelf.signs(chunk, of) if len(part) else None
+            kept &= ~np.isin(rows, sorted(partition.erased))
+        rows, slots = rows[kept], slots[kept]
+        for chunk, (first, end) in partition.words.chunks().items() if len(rows) else ():
+            part = slice(rows.searchsorted(first), rows.searchsorted(end))
+            signs = self._shelf.signs(chunk, of) if part.start < part.stop else None
             if signs is None:
                 continue
-            slots = partition.rows.numbers_of("slot", part)
-            there, columns = signs.among(slots)
-            there &= self._kept.holds(slots)
-            vectors.put_sealed(part[there], slots[there], signs.bits[:, columns[there]], self._kept.take)
+            there, columns = signs.among(slots[part])
+            bits = signs.bits[:, columns[there]]
+            vectors.put_sealed(rows[part][there], slots[part][there], bits, self._kept.take)
             self._saved[partition.scope, chunk] = _found(partition, vectors, first, end)
 
     def unsaved(self, recall: Recall) -> Iterator[tuple[int, Written]]:

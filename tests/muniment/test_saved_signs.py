@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muniment import Store
-from muniment.projections import _signs, _vectors
+from muniment.projections import Snapshots, _signs, _vectors
 from tests.erasure.stores import AGENT, SCOPE, create_store, open_store
 
 COUNT = 600
@@ -163,3 +163,14 @@ def test_the_rest_is_opened_beside(path: Path) -> None:
         if worker is not None:
             worker.join(timeout=60)
         assert opened(store) == COUNT
+
+
+def test_what_was_just_written_is_not_looked_for_among_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_store(path) as store:
+        store.session(scope="acme/other", actor=AGENT).remember("of another scope, so that kept vectors stay at hand")
+        session = store.session(scope=SCOPE, actor=AGENT)
+        session.recall("granite velvet", k=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(Snapshots, "signs", None)
+            late = session.remember("zzz zzz zzz").id
+            assert late == session.recall("zzzz", k=1)[0].id
