@@ -73,7 +73,7 @@ def in_turn(ours: Sequence[Callable[[], object]], theirs: Sequence[Callable[[], 
                 started = time.thread_time_ns()
                 call()
                 found.append(time.thread_time_ns() - started)
-    mine, others = (np.percentile(found, (50, 99)) / 1e3 for found in times)
+    mine, others = ((np.percentile(found, (50, 99)) / 1e3).tolist() for found in times)
     return {
         "ours_p50_us": round(mine[0]),
         "ours_p99_us": round(mine[1]),
