@@ -26,6 +26,8 @@ FOLD_WHILE_OPENING: Final = 32 << 20
 _SAMPLE: Final = 16_384
 """Events after which it is known whether some scopes are a small part of the log."""
 _WORTHWHILE: Final = 0.5
+_PATIENCE: Final = 1.0
+"""Seconds for which the fold stands still, at most, so that somebody is answered."""
 Between = Callable[[], None]
 Wanted = Callable[[str], bool]
 
@@ -198,17 +200,26 @@ class Folding:
     def _between(self) -> None:
         if self._stopping.is_set():
             raise _Stopped
+        started = time.monotonic()
         # Half of the time at most: what waits for the whole would otherwise wait for ever.
-        if self._asked and self._lent <= time.monotonic() - self._started - self._lent:
+        if self._lent > started - self._started - self._lent:
+            return
+        self._give_way()
+        if self._asked:
             with self._changed:
                 reach = next(iter(self._asked))
                 del self._asked[reach]
-            started = time.monotonic()
             found = self._fold_scopes(reach)
-            self._lent += time.monotonic() - started
             with self._changed:
                 self._answering[reach] = found
                 self._changed.notify_all()
+        self._lent += time.monotonic() - started
+
+    def _give_way(self) -> None:
+        # Whoever is answering holds the mutex. If the fold went on, an answer would wait for Python's lock, which is
+        # handed over every five milliseconds, after each of the many files that it reads.
+        if self._setting.mutex.acquire(timeout=_PATIENCE):
+            self._setting.mutex.release()
 
     def _from_snapshot(self) -> Meanwhile | None:
         reader = self._setting.new_reader()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from copy import copy
 from functools import partial
@@ -423,6 +424,31 @@ def test_scopes_that_are_most_of_the_log_wait_for_the_whole(world: World, monkey
         waiting.join(timeout=30)
         assert found[0]
         assert [] == far.beliefs()
+
+
+def test_the_fold_stands_still_while_somebody_is_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that reads many files would otherwise wait for Python's lock at each of them."""
+    RECORDS_STAND["normal form"](world.path, monkeypatch)
+    monkeypatch.setattr(folding, "FOLD_WHILE_OPENING", 0)
+    start, between, batches = folding.Folding.start, folding.Folding._between, list[int]()
+
+    def answered_first(fold: folding.Folding) -> None:
+        fold._setting.mutex.acquire()
+        start(fold)
+
+    def counted(fold: folding.Folding) -> None:
+        between(fold)
+        batches.append(1)
+
+    monkeypatch.setattr(folding.Folding, "start", answered_first)
+    monkeypatch.setattr(folding.Folding, "_between", counted)
+    with opened(world) as store:
+        time.sleep(0.1)
+        folded = len(batches)
+        store._engine.mutex.release()
+        assert 0 == folded
+        store.stats()
+        assert len(batches) > 1
 
 
 def test_how_far_the_fold_is_can_be_asked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
