@@ -112,7 +112,7 @@ def _safe(results: Results) -> list[Claim]:
 def _found(results: Results) -> list[Claim]:
     locomo = _row(results["recall-locomo"]["locomo"]["recall"], method="muniment", half="reporting")
     beam = _row(results["recall-beam"]["beam"]["recall"], method="muniment", half="reporting")
-    long = _row(results["recall-longmemeval-user-vectors"]["longmemeval"]["rows"], half="reporting")
+    long = _row(results["recall-longmemeval"]["longmemeval"]["rows"], half="reporting")
     unkeyed = _row(results["recall-unkeyed"]["memops_unkeyed"]["rows"], half="reporting")
     at = "@5", "@10", "@20"
     return [
@@ -121,7 +121,7 @@ def _found(results: Results) -> list[Claim]:
             f"halves not fitted on: LoCoMo, turn level, n = {locomo['n']}: "
             f"{', '.join(str(locomo[k]) for k in at)} % at 5, 10, 20; BEAM, messages, n = {beam['n']}: "
             f"{', '.join(str(beam[k]) for k in at)}; LongMemEval-S, all sessions in the top 5, "
-            f"n = {long['answerable']}: {long['all@5']} %. [eval/RESULTS.md](eval/RESULTS.md) has the conditions, the "
+            f"n = {long['answerable']}: {long['all@5']} % (`--long 290`). [eval/RESULTS.md](eval/RESULTS.md) has the conditions, the "
             "caveats and what falls short",
             "python -m eval recall",
         ),

@@ -80,6 +80,7 @@ CAMPAIGNS: Final = (
     Step("rebuild-kill", ("rebuild-kill", "--kills", "200"), 3),
     Step("model-check", ("model-check", "--steps", "20000"), 3),
     Step("open-speed", ("open-speed", "--n", "1000000"), 5),
+    Step("recall-longmemeval", ("recall", "--sets", "none", "--long", "290"), 65),
     Step("recall-longmemeval-words", ("recall", "--sets", "none", "--long", "290", "--model", "none"), 2),
     Step(
         "recall-longmemeval-user-vectors", ("recall", "--sets", "none", "--long", "290", "--long-vectors", "user"), 10
