@@ -121,8 +121,8 @@ def _found(results: Results) -> list[Claim]:
             f"halves not fitted on: LoCoMo, turn level, n = {locomo['n']}: "
             f"{', '.join(str(locomo[k]) for k in at)} % at 5, 10, 20; BEAM, messages, n = {beam['n']}: "
             f"{', '.join(str(beam[k]) for k in at)}; LongMemEval-S, all sessions in the top 5, "
-            f"n = {long['answerable']}: {long['all@5']} % (`--long 290`). [eval/RESULTS.md](eval/RESULTS.md) has the conditions, the "
-            "caveats and what falls short",
+            f"n = {long['answerable']}: {long['all@5']} % (`--long 290`). [eval/RESULTS.md](eval/RESULTS.md) has the "
+            "conditions, the caveats and what falls short",
             "python -m eval recall",
         ),
         (
