@@ -12,6 +12,8 @@ import ctypes
 import errno
 import fcntl
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -53,6 +55,20 @@ def duplicate(fd: int, path: Path) -> int:
     except OSError as error:
         raise_exhausted(error, path)
         raise
+
+
+@contextmanager
+def off_the_streams() -> Generator[None, None, None]:
+    """Let what a library opens meanwhile, by itself, have no standard stream's number either."""
+    taken: list[int] = []
+    try:
+        while (fd := os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)) < _FIRST_OWN:
+            taken.append(fd)
+        os.close(fd)
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
 
 
 def open_reading(path: Path) -> BinaryIO:

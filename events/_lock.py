@@ -46,7 +46,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ._disk import open_file, raise_exhausted, read_file
+from ._disk import off_the_streams, open_file, raise_exhausted, read_file
 from ._errors import StoreMissing, StoreReadOnly
 
 _MARK: Final = struct.Struct(">8sQQ16sQ")
@@ -172,8 +172,9 @@ class WriterLock:
         if os.fstat(fd).st_size < size:
             os.ftruncate(fd, size)
         try:
-            self._map = mmap.mmap(fd, size)
-        except OSError as error:  # it takes another descriptor
+            with off_the_streams():
+                self._map = mmap.mmap(fd, size)  # takes a descriptor of its own
+        except OSError as error:
             raise_exhausted(error, self._path)
             raise
         return self._map

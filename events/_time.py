@@ -84,10 +84,10 @@ def wall_clock() -> int:
 
 def checked_clock(clock: Callable[[], int]) -> Callable[[], int]:
     """
-    Return the clock; whoever reads it gets an instant that it gives, or an error.
+    Return the clock; whoever reads it gets an instant that it gives, or an error. What is before 1970 reads as 1970.
 
     Raises:
-        BadArgument: it cannot be called; or, later, it gives anything but whole microseconds in the years 1970 to 8999.
+        BadArgument: it cannot be called; or, later, it gives anything but whole microseconds in the years 1 to 8999.
     """
     if clock is wall_clock:
         return clock
@@ -99,9 +99,9 @@ def checked_clock(clock: Callable[[], int]) -> Callable[[], int]:
         if isinstance(now, bool) or not isinstance(cast("object", now), int):
             raise BadArgument(argument="clock", detail=f"expected whole microseconds, it gave {type(now).__name__}")
         # Not printed: Python refuses to, where there are too many digits.
-        if not 0 <= now < _CLOCK_END:
-            raise BadArgument(argument="clock", detail="it gave an instant outside the years 1970 to 8999")
-        return now
+        if not MIN_INSTANT <= now < _CLOCK_END:
+            raise BadArgument(argument="clock", detail="it gave an instant outside the years 1 to 8999")
+        return max(now, 0)
 
     return read
 

@@ -315,7 +315,8 @@ for round in range(2):
                 os.write(stream, b"a warning that nobody reads")
             taken += [os.readlink(f"/proc/self/fd/{stream}")] if os.path.exists(f"/proc/self/fd/{stream}") else []
         session.remember(f"behind {round}")
-assert [] == taken, taken
+# Python cannot flush streams that are closed, and says so by its exit code.
+os._exit(len(taken))
 """
 
 

@@ -64,7 +64,7 @@ NO_INSTANTS: dict[str, Any] = {
     "a text": "2026-03-01",
     "a fraction": NOW / 1,
     "a truth value": True,
-    "before 1970": -1,
+    "before the calendar": -62_135_596_800_000_001,
     "nanoseconds": NOW * 1000,
     "more digits than are ever printed": 10**5000,
 }
@@ -90,3 +90,9 @@ def test_a_clock_that_gives_no_instant_is_named_and_writes_nothing(tmp_path: Pat
         time[0] = NOW
         assert before == store.head
         assert ["The launch is on 12 March."] == [hit.content for hit in session.recall("launch note")]
+
+
+def test_a_clock_before_1970_reads_as_1970(tmp_path: Path) -> None:
+    with muniment.open(tmp_path / "store", create=True, model="none", clock=lambda: -5) as store:
+        receipt = store.session(scope=SCOPE, actor="agent:planner").remember("The battery of the clock is empty.")
+        assert 1970 == receipt.recorded_at.year
