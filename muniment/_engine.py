@@ -431,6 +431,7 @@ class Engine:
             self._folding.stop(StoreClosed(path=str(self.files.path)))
 
     def _release(self) -> None:
+        self.dense.release()
         self.snapshots.close()
         self.log.close()
         self.lock.close()

@@ -83,6 +83,8 @@ class Dense:
         self._embedder: Embedder | None = None
         self._file: VectorFile | None = None
         self._kept: KeptVectors | None = None
+        self._held: KeptVectors | None = None
+        """What holds the file open, also once every scope has taken its own: vectors may still be sealed."""
         self._shelf, self._signs = shelf, cast("SavedSigns | None", None)
         self._unsaved: list[tuple[bytes, int, NDArray[np.float32]]] = []
         self._beside = False
@@ -261,6 +263,12 @@ class Dense:
             if worker is not None and worker is not threading.current_thread():
                 worker.join()
 
+    def release(self) -> None:
+        """Release the file of the vectors; what is still sealed is not opened any more. The caller holds the mutex."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
     def follow(self, recall: Recall) -> None:
         """Make vectors for other partitions from now on. The caller holds the mutex."""
         self._recall = recall
@@ -357,7 +365,8 @@ class Dense:
             return self._embedder
 
     def _take_from(self, file: VectorFile) -> None:
-        self._kept = kept = file.load()
+        self.release()
+        self._kept = self._held = kept = file.load()
         if self._shelf is not None:
             self._signs = SavedSigns(self._shelf, kept, lambda: file.identity)
 

@@ -175,8 +175,7 @@ class KeptVectors:
         """Take over a descriptor of the file, whose records begin at `start`; None has none."""
         self._fd, self._start, self._dim, self._open = fd, start, dim, open_record
         self._size = _PREFIX.size + 2 * dim + _SEAL_BYTES
-        if fd is not None:
-            weakref.finalize(self, os.close, fd)
+        self._released = None if fd is None else weakref.finalize(self, os.close, fd)
         slots = self._slots_in_order()
         # Of equal slots the last: reversed, it is the first, which is what `unique` names.
         self._slots, last = np.unique(slots[::-1], return_index=True)
@@ -184,6 +183,12 @@ class KeptVectors:
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    def close(self) -> None:
+        """Release the file; nothing more opens."""
+        self._fd = None
+        if self._released is not None:
+            self._released()
 
     def holds(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell which of these slots have a record, whether it opens or not."""
@@ -230,11 +235,10 @@ class KeptVectors:
             yield records[(number - first) * size : (number - first + 1) * size]
 
     def _between(self, first: int, end: int) -> bytes:
-        if self._fd is None:
-            return b""
-        data = os.pread(self._fd, (end - first) * self._size, self._start + first * self._size)
+        size = (end - first) * self._size
+        data = b"" if self._fd is None else os.pread(self._fd, size, self._start + first * self._size)
         # Somebody has cut the file since: what is not there opens as nothing.
-        return data.ljust((end - first) * self._size, b"\0")
+        return data.ljust(size, b"\0")
 
 
 def remove_vectors(directory: Path, *, keep: Path) -> None:

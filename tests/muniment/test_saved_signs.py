@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -174,3 +175,16 @@ def test_what_was_just_written_is_not_looked_for_among_them(path: Path, monkeypa
             patch.setattr(Snapshots, "signs", None)
             late = session.remember("zzz zzz zzz").id
             assert late == session.recall("zzzz", k=1)[0].id
+
+
+def test_a_closed_store_holds_no_file_of_its_vectors_open(path: Path) -> None:
+    def held() -> list[str]:
+        links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+        return [name for link in links if os.path.exists(link) and (name := os.readlink(link)).startswith(str(path))]
+
+    store = open_store(path)
+    without_waiting(store)
+    store.session(scope=SCOPE, actor=AGENT).recall("granite velvet", k=1)
+    assert [] != [name for name in held() if "vectors-" in name]
+    store.close()
+    assert [] == held()
