@@ -349,7 +349,8 @@ class Engine:
             self._saved_at = self.snapshots.save(
                 self.head, self.state, self.now(), words=words, closing=closing, signs=signs
             )
-            self.dense.signs_were_saved()
+            if words:
+                self.dense.signs_were_saved()
             self._words_wait = not words
 
     def _fold_upto(self, seq: int) -> Projections:

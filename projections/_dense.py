@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,8 @@ class Dense:
         self._kept: KeptVectors | None = None
         self._held: KeptVectors | None = None
         """What holds the file open, also once every scope has taken its own: vectors may still be sealed."""
-        self._shelf, self._signs = shelf, cast("SavedSigns | None", None)
+        self._shelf = shelf
+        self._signs: SavedSigns | None = None
         self._unsaved: list[tuple[bytes, int, NDArray[np.float32]]] = []
         self._beside = False
         self._embeds_beside, self._stopping = beside, threading.Event()

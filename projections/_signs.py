@@ -85,7 +85,7 @@ class SavedSigns:
         if partition.erased:
             kept &= ~np.isin(rows, sorted(partition.erased))
         rows, slots = rows[kept], slots[kept]
-        for chunk, (first, end) in partition.words.chunks().items() if len(rows) else ():
+        for chunk, (first, end, erased) in partition.words.states().items() if len(rows) else ():
             part = slice(rows.searchsorted(first), rows.searchsorted(end))
             signs = self._shelf.signs(chunk, of) if part.start < part.stop else None
             if signs is None:
@@ -93,39 +93,36 @@ class SavedSigns:
             there, columns = signs.among(slots[part])
             bits = signs.bits[:, columns[there]]
             vectors.put_sealed(rows[part][there], slots[part][there], bits, self._kept.take)
-            self._saved[partition.scope, chunk] = _found(partition, vectors, first, end)
+            self._saved[partition.scope, chunk] = _Found(len(vectors.known(first, end)), erased)
 
     def unsaved(self, recall: Recall) -> Iterator[tuple[int, Written]]:
         """Yield the chunks whose saved signs are not those that are known, and what is to be saved; some at a time."""
         of = self._identity()
         large = [(p, p.vectors) for p in recall.loaded() if p.vectors is not None and _is_large(p)]
+        parts: dict[int, list[tuple[Partition, NDArray[np.int64], VectorIndex]]] = {}
+        found: dict[tuple[str, int], _Found] = {}
         changed: set[int] = set()
-        self._written.clear()
         for partition, vectors in large:
-            for chunk, (first, end) in partition.words.chunks().items():
-                found = _found(partition, vectors, first, end)
-                if found != self._saved.get((partition.scope, chunk), _Found(0, found.erased)):
+            for chunk, (first, end, erased) in partition.words.states().items():
+                rows, at = vectors.known(first, end), (partition.scope, chunk)
+                parts.setdefault(chunk, []).append((partition, rows, vectors))
+                found[at] = _Found(len(rows), erased)
+                if found[at] != self._saved.get(at, _Found(0, erased)):
                     changed.add(chunk)
-                self._written[partition.scope, chunk] = found
         chosen = sorted(changed)[:SAVED_AT_ONCE] if of else []
-        self._written = {at: found for at, found in self._written.items() if at[1] in set(chosen)}
+        self._written = {at: state for at, state in found.items() if at[1] in set(chosen)}
         for chunk in chosen:
-            yield chunk, self._joined(chunk, large, of).written(of)
+            yield chunk, self._joined(chunk, parts[chunk], of).written(of)
 
     def were_saved(self) -> None:
         """Learn that what was yielded last was saved."""
         self._saved |= self._written
         self._written = {}
 
-    def _joined(self, chunk: int, large: list[tuple[Partition, VectorIndex]], of: bytes) -> Signs:
-        """Return what is in memory of a chunk, and what was saved of scopes that are not."""
-        slots, bits = list[NDArray[np.int64]](), list[Bits]()
-        for partition, vectors in large:
-            bounds = partition.words.chunks().get(chunk)
-            if bounds is not None:
-                rows = vectors.known(*bounds)
-                slots.append(partition.rows.numbers_of("slot", rows))
-                bits.append(vectors.signs(rows))
+    def _joined(self, chunk: int, parts: list[tuple[Partition, NDArray[np.int64], VectorIndex]], of: bytes) -> Signs:
+        """Return what is in memory of a chunk, some rows of each scope, and what was saved of scopes that are not."""
+        slots = [partition.rows.numbers_of("slot", rows) for partition, rows, _ in parts]
+        bits = [vectors.signs(rows) for _, rows, vectors in parts]
         saved = self._shelf.signs(chunk, of)
         if saved is not None and saved.bits.shape[0] == bits[0].shape[0]:
             slots.append(saved.slots)
@@ -138,7 +135,3 @@ class SavedSigns:
 def _is_large(partition: Partition) -> bool:
     # In a smaller scope every vector is scored.
     return len(partition.rows) > SIGNS_FROM
-
-
-def _found(partition: Partition, vectors: VectorIndex, first: int, end: int) -> _Found:
-    return _Found(len(vectors.known(first, end)), sum(first <= row < end for row in partition.erased))
